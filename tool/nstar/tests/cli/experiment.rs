@@ -620,6 +620,9 @@ fn verdicts_of_variants_are_tested_while_there_is_time() {
     }
     let page = fs::read_to_string(place.path("mine.html")).expect("a report");
     assert_eq!(page.contains("Bottlenecks tested by experiment"), !tests.is_empty(), "{outcome}");
+    // What was tested is not tested again.
+    let resumed = experiment(&place, &text, &["-d", "300ms", "--resume"]).run().complains("going on");
+    assert!(!resumed.stderr.contains("slowing"), "{resumed}");
     if tests.iter().filter(slowed).count() == 0 {
         eprintln!("UNDECIDED: this machine was too busy to see throughput stop growing");
         return;
