@@ -315,6 +315,11 @@ impl Curve {
         self.low().or(self.rest.as_ref())
     }
 
+    /// What was used before the load began, as a step without users, where that was seen.
+    pub(super) fn at_rest(&self) -> Option<&Step> {
+        self.rest.as_ref()
+    }
+
     /// Whether the work something did grew with the load. True where there is nothing to compare it with.
     pub(super) fn follows_load(&self, work: impl Fn(&Step) -> Option<f64>) -> bool {
         let Some(low) = self.compared_with().and_then(&work) else { return true };

@@ -83,14 +83,19 @@ fn taken_by_others(shares: Shares) -> Finding {
         .doubting(Doubt::OthersTookMost { cores: shares.others, available: shares.available })
 }
 
-/// Whether what others used was in proportion to the throughput at every lighter step. Work that is (softirqs, children
-/// too short-lived to be seen) belongs to the load; work that only came at the same time does not.
+/// Whether what others used was in proportion to the throughput at every lighter step, of which there must be two, or one
+/// where it hardly used anything before the load began. Work that is (softirqs, children too short-lived to be seen) belongs
+/// to the load; work that only came at the same time does not.
 fn in_proportion(curve: &Curve, of: &Processes) -> bool {
     let per_request = |step: &Step| Some(shares_of(step, of)?.others / step.throughput_per_s);
     let Some(full) = curve.mean(per_request) else { return false };
     let lighter: Vec<f64> = curve.lighter().filter_map(per_request).collect();
     let proportional = |one: &f64| (one / full - 1.0).abs() <= PROPORTIONAL;
-    lighter.len() >= 2 && lighter.iter().all(proportional)
+    let before = || curve.at_rest().and_then(|rest| Some(shares_of(rest, of)?.others));
+    let now = || curve.mean(|step| Some(shares_of(step, of)?.others));
+    let came_with_load = || before().zip(now()).is_some_and(|(before, now)| before < PROPORTIONAL * now);
+    let enough = lighter.len() >= 2 || (lighter.len() == 1 && came_with_load());
+    enough && lighter.iter().all(proportional)
 }
 
 /// The tier that uses most processor time on the plateau.

@@ -319,3 +319,17 @@ fn threads_that_may_be_in_step_are_not_surely_one_at_a_time() {
     assert_eq!(kind(&piling_up("app")), ResourceKind::Lock, "{:#?}", piling_up("app"));
     assert_eq!(kind(&piling_up("python3")), ResourceKind::SingleThread, "{:#?}", piling_up("python3"));
 }
+
+/// Scripts that ended between two looks filled both processors from few users on, and were called strangers.
+#[test]
+fn work_that_came_and_grew_with_the_load_is_not_that_of_strangers() {
+    let scripts = |demand_us: f64| {
+        let tier = server("fcgiwrap").demand_us(demand_us).threads(4).cpus(&[0, 1]);
+        let tier = tier.unseen_children(0.75).state(ThreadState::Running);
+        sweep().users(&[1, 4, 8, 16]).tier(tier).delay_us(300.0)
+    };
+    let (lab, before) = (scripts(3_600.0), scripts(0.0));
+    let found = conclude(&lab.observed(), &Context { rest: before.rest(), ..lab.context.clone() });
+    assert_eq!(kind(&found), ResourceKind::Cpu, "{:#?}", found.verdict);
+    assert!(found.verdict.is_conclusive(), "{:#?}", found.verdict);
+}
