@@ -25,6 +25,8 @@ pub struct Counters {
     pub listeners: Vec<Listener>,
     /// TCP counters of the server's network namespace.
     pub tcp: Tcp,
+    /// The same of the generator's network namespace, which may be the same one.
+    pub generator_tcp: Tcp,
     /// Connections to the server and between the tiers behind it; `None` where this sample did not look at them.
     pub hops: Option<Vec<Hop>>,
     /// Pressure stall information of the host.
@@ -170,6 +172,30 @@ pub enum ThreadState {
     Disk,
     /// Stopped, traced or dead.
     Other,
+}
+
+/// Which futexes the threads of the server and of the tiers behind it waited for at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadLook {
+    /// When, microseconds of the monotonic clock shared with [`crate::ticks::Tick`].
+    pub at_us: u64,
+    /// The processes with several threads, as far as they were looked at and their futexes may be read.
+    pub processes: Vec<ProcessLook>,
+}
+
+/// Which futexes the threads of one process waited for at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessLook {
+    /// Its role in the measurement.
+    pub role: Role,
+    /// The kernel's short name of it.
+    pub name: String,
+    /// How many threads it has.
+    pub threads: u32,
+    /// How many of them were looked at, spread evenly over all.
+    pub looked_at: u32,
+    /// The address of the futex, for each of those that waited for one.
+    pub futexes: Vec<u64>,
 }
 
 /// A cgroup CPU quota (v1 or v2).
@@ -318,6 +344,10 @@ pub struct Tcp {
     pub retransmits: u64,
     /// Segments sent.
     pub segments_sent: u64,
+    /// Connections that this end began to open.
+    pub opened: u64,
+    /// Segments of handshakes, SYN and SYN/ACK, that were sent again; part of `retransmits`.
+    pub handshakes_retried: u64,
     /// Connections that found a listen queue full.
     pub listen_overflows: u64,
     /// Connection attempts dropped by a listener, overflows included.

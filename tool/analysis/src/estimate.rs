@@ -62,6 +62,7 @@ pub fn estimate(users: u32, ticks: &[Tick], precision: &Precision) -> Step {
         warm_up.settled && both.iter().all(|found| found.is_some_and(|f| keeps_level(&f, precision)));
     step.measurement = Measurement {
         window: window(kept),
+        windows: Vec::new(),
         batches: throughput.map_or(0, |found| found.batches),
         degrees_of_freedom: 0.0,
         uncorrelated: both.iter().all(|found| found.is_some_and(|f| f.uncorrelated)),

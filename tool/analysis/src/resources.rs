@@ -18,9 +18,11 @@ pub use hops::{GroupKey, HopUse, Hops};
 pub use host::{CpuUse, HostUse, Listening};
 pub use locks::LockUse;
 pub use memory_limit::MemoryUse;
-pub use process::{FULL_THREAD, Group, IoLimitUse, QuotaUse, States, ThreadFamilyUse, ThreadUse};
+pub use process::{
+    Average, FULL_THREAD, Group, IoLimitUse, QuotaUse, States, ThreadFamilyUse, ThreadUse, Waiters,
+};
 
-use crate::counters::{Counters, DatabaseSample, Role};
+use crate::counters::{Counters, DatabaseSample, Role, ThreadLook};
 
 /// The use of each resource during one step. The default is "nothing was seen".
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,6 +54,15 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// The same with what closer looks at threads saw of those that wait at futexes, where there were any.
+    #[must_use]
+    pub fn with_looks(mut self, looks: &[ThreadLook]) -> Self {
+        for group in &mut self.groups {
+            group.waiters = process::looked_at(looks, group.role, &group.name).or(group.waiters);
+        }
+        self
+    }
+
     /// Whether the processes under test were seen at work.
     pub fn observed(&self) -> bool {
         self.elapsed_us > 0.0 && self.tiers().next().is_some()

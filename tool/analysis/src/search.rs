@@ -240,6 +240,11 @@ impl Search {
         self.next
     }
 
+    /// Whether the next thing to do is part of a replicate: the ladder is done.
+    pub fn is_replicating(&self) -> bool {
+        self.rounds > 0
+    }
+
     /// Adds the ticks counted while doing what [`Search::next`] said. A step that yields no ticks is taken to be
     /// over.
     pub fn add(&mut self, ticks: &[Tick]) {

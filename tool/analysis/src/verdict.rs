@@ -30,6 +30,7 @@ mod softirq;
 mod threads;
 mod undecided;
 mod utilisation;
+mod waiters;
 mod waiting;
 
 pub use curve::{Curve, DatabaseServer, Shape, WatchedDatabase};

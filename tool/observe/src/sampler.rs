@@ -6,6 +6,7 @@ mod hops;
 mod host;
 mod interfaces;
 mod io_limit;
+mod looks;
 mod memory_limit;
 mod network;
 mod process;
@@ -15,7 +16,7 @@ mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analysis::counters::{Counters, Process, Role};
+use analysis::counters::{Counters, Process, Role, ThreadLook};
 
 use crate::clock::monotonic_us;
 use crate::kernel_files::{KernelPaths, Pid};
@@ -43,6 +44,7 @@ pub(crate) struct Sampler {
     memory_limits: MemoryLimitSampler,
     connection_limits: ConnectionLimitSampler,
     next_slow_us: u64,
+    looks: usize,
 }
 
 impl Sampler {
@@ -57,6 +59,7 @@ impl Sampler {
             memory_limits: MemoryLimitSampler::new(paths),
             connection_limits: ConnectionLimitSampler::new(paths),
             next_slow_us: 0,
+            looks: 0,
         }
     }
 
@@ -69,13 +72,15 @@ impl Sampler {
         if slow {
             self.next_slow_us = at_us + SLOW_US;
         }
+        let (tcp, generator_tcp) = self.network.tcp(topology);
         Counters {
             at_us,
             cpus,
             disks: self.host.disks(),
             interfaces: self.network.interfaces(topology),
             listeners: self.network.listeners(topology),
-            tcp: self.network.tcp(topology),
+            tcp,
+            generator_tcp,
             hops: self.hops.sample(topology),
             pressure: self.host.pressure(),
             memory: self.host.memory(),
@@ -83,6 +88,14 @@ impl Sampler {
             connection_limits: slow.then(|| self.connection_limits.sample(topology)),
             processes,
         }
+    }
+
+    /// Looks at which futexes the threads of the servers wait for: those that the last sample found.
+    pub(crate) fn look(&mut self) -> ThreadLook {
+        self.looks = self.looks.wrapping_add(1);
+        let processes = self.processes.values().map(ProcessSampler::to_look_at);
+        let servers = processes.filter(|process| process.role != Role::Generator).collect();
+        ThreadLook { at_us: monotonic_us(), processes: looks::look(servers, self.looks) }
     }
 
     fn processes(&mut self, topology: &Topology, online: &BTreeSet<u32>) -> Vec<Process> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use analysis::counters::Counters;
+use analysis::counters::{Counters, ThreadLook};
 
 use crate::clock::{monotonic_us, own_thread_cpu_us};
 use crate::error::ObserveError;
@@ -19,6 +19,15 @@ const SAMPLE_SHARE: u64 = 66;
 /// The same limit for the search for new processes, whose cost grows with the host's connections. Together the two stay
 /// within 2 %.
 const TRACK_SHARE: u64 = 200;
+
+/// The same limit for looks at threads: 2 %, while they are asked for.
+const LOOK_SHARE: u64 = 50;
+
+/// The mean time between looks at threads.
+const LOOK_PERIOD: Duration = Duration::from_millis(40);
+
+/// The golden ratio: its multiples are spread evenly, whatever period the server has.
+const SPREAD: f64 = 0.618_033_988_749_895;
 
 /// The shortest time between searches for new processes.
 const TRACK_PERIOD: Duration = Duration::from_secs(1);
@@ -45,6 +54,9 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     samples: Vec<Counters>,
+    looks: Vec<ThreadLook>,
+    /// Whether to look at threads between the samples.
+    closely: bool,
     topology: Topology,
     /// How many samples were requested by [`Watcher::sample_now`], and how many of these requests are fulfilled.
     requested: u64,
@@ -61,6 +73,8 @@ impl Watcher {
     pub fn start(paths: KernelPaths, topology: Topology, period: Duration) -> Result<Self, ObserveError> {
         let state = State {
             samples: Vec::new(),
+            looks: Vec::new(),
+            closely: false,
             topology,
             requested: 0,
             fulfilled: 0,
@@ -103,6 +117,21 @@ impl Watcher {
         let before_end = state.samples.partition_point(|sample| sample.at_us < end_us);
         let range = after_start.saturating_sub(1)..(before_end + 1).min(state.samples.len());
         state.samples.get(range).unwrap_or_default().to_vec()
+    }
+
+    /// Starts, or stops, to look about 25 times a second at the futexes that threads wait for.
+    pub fn look_closely(&self, closely: bool) {
+        self.shared.lock().closely = closely;
+        self.shared.changed.notify_all();
+    }
+
+    /// The looks at threads within a span of the monotonic clock, in order of time.
+    #[must_use]
+    pub fn looks_between(&self, start_us: u64, end_us: u64) -> Vec<ThreadLook> {
+        let state = self.shared.lock();
+        let before = state.looks.partition_point(|look| look.at_us < start_us);
+        let until = state.looks.partition_point(|look| look.at_us <= end_us);
+        state.looks.get(before..until).unwrap_or_default().to_vec()
     }
 
     /// The processes watched now: those of the start and those found since.
@@ -160,6 +189,7 @@ fn watch(shared: &Shared, paths: &KernelPaths, period: Duration) {
     let mut tracker = TopologyTracker::new(paths);
     let mut topology = shared.lock().topology.clone();
     let mut track_at_us = monotonic_us() + micros(TRACK_PERIOD);
+    let mut due = Due::default();
     loop {
         let requested = shared.lock().requested;
         if monotonic_us() >= track_at_us {
@@ -168,12 +198,46 @@ fn watch(shared: &Shared, paths: &KernelPaths, period: Duration) {
             track_at_us = start.next(TRACK_PERIOD, TRACK_SHARE);
         }
         let start = Start::now();
-        tracker.add_children(&mut topology);
-        let counters = sampler.sample(&topology);
-        publish(shared, counters, &topology, requested);
-        if pause(shared, start.next(period, SAMPLE_SHARE)) {
+        if due.wants_look(shared, start.at_us) {
+            let look = sampler.look();
+            shared.lock().looks.push(look);
+            due.look_at_us = start.next(due.next_pause(), LOOK_SHARE);
+        } else {
+            tracker.add_children(&mut topology);
+            let counters = sampler.sample(&topology);
+            publish(shared, counters, &topology, requested);
+            due.sample_at_us = start.next(period, SAMPLE_SHARE);
+        }
+        if pause(shared, &due) {
             return;
         }
+    }
+}
+
+/// When to sample and to look at threads next, microseconds.
+#[derive(Default)]
+struct Due {
+    sample_at_us: u64,
+    look_at_us: u64,
+    looks: u32,
+}
+
+impl Due {
+    /// Whether a look at threads is due now, and no sample.
+    fn wants_look(&self, shared: &Shared, now_us: u64) -> bool {
+        let state = shared.lock();
+        let sample = state.requested > state.fulfilled || now_us >= self.sample_at_us;
+        state.closely && !sample && now_us >= self.look_at_us
+    }
+
+    /// The time from one look to the next, between half the period and one and a half.
+    fn next_pause(&mut self) -> Duration {
+        self.looks = self.looks.wrapping_add(1);
+        LOOK_PERIOD.mul_f64(0.5 + (f64::from(self.looks) * SPREAD).fract())
+    }
+
+    fn next_us(&self, closely: bool) -> u64 {
+        if closely { self.sample_at_us.min(self.look_at_us) } else { self.sample_at_us }
     }
 }
 
@@ -206,11 +270,11 @@ fn publish(shared: &Shared, counters: Counters, topology: &Topology, requested: 
     shared.changed.notify_all();
 }
 
-/// Waits until `until_us` or until a sample is requested. Returns whether to stop.
-fn pause(shared: &Shared, until_us: u64) -> bool {
+/// Waits until something is due or a sample is requested. Returns whether to stop.
+fn pause(shared: &Shared, due: &Due) -> bool {
     let mut state = shared.lock();
     loop {
-        let left_us = until_us.saturating_sub(monotonic_us());
+        let left_us = due.next_us(state.closely).saturating_sub(monotonic_us());
         if state.stopping {
             return true;
         }

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use analysis::counters::{Counters, Process, Role};
-use analysis::resources::{Group, usage};
+use analysis::resources::{Group, Waiters, usage};
 use observe::{KernelPaths, ObserveError, Topology, Watcher, find, find_all};
 use support::Server;
 
@@ -177,6 +177,55 @@ fn the_threads_that_use_the_time_are_known_by_their_names() {
     assert_eq!((most.name.as_str(), most.threads), ("hash-*", 2));
     assert!(most.cores > 0.9 * group.cores && most.cores < 1.1 * group.cores, "{group:?}");
     assert!(group.threads_left_out < 0.1, "{group:?}");
+}
+
+/// What looks at a server's threads saw once so many of them waited at one futex and so many in all, or more.
+fn waiting(role: &str, at_one: f64, in_all: f64) -> Waiters {
+    let server = Server::start(role);
+    let topology = find(server.addr).unwrap();
+    let watcher = Watcher::start(KernelPaths::default(), topology, Duration::from_millis(250)).unwrap();
+    let start_us = observe::monotonic_us();
+    std::thread::sleep(Duration::from_millis(5));
+    assert!(watcher.looks_between(start_us, u64::MAX).is_empty(), "nobody has asked for looks");
+    watcher.look_closely(true);
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < give_up {
+        let looks = watcher.looks_between(start_us, u64::MAX);
+        let last: Vec<_> = looks.last().cloned().into_iter().collect();
+        let samples = watcher.between(start_us, observe::monotonic_us());
+        let usage = usage(&samples, &[], (start_us, observe::monotonic_us())).with_looks(&last);
+        let waiters = usage.tiers().find_map(|group| group.waiters).filter(|waiters| waiters.closely);
+        let enough = |found: &Waiters| found.at_one.unwrap().mean >= at_one && found.in_all.mean >= in_all;
+        if let Some(found) = waiters.filter(enough) {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("not seen within a minute");
+}
+
+#[test]
+fn threads_that_wait_for_one_mutex_are_at_one_futex_and_parked_ones_are_not() {
+    assert_eq!(waiting("queue 127.0.0.1:0", 5.0, 5.0).at_one.unwrap().mean, 5.0);
+    assert_eq!(waiting("park 127.0.0.1:0", 1.0, 5.0).at_one.unwrap().mean, 1.0);
+}
+
+/// Seen at the client's end, as it is of a server on another host.
+#[test]
+fn handshakes_are_tried_again_where_nobody_accepts() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&listener, 1).unwrap();
+    let target = listener.local_addr().unwrap();
+    let watcher =
+        Watcher::start(KernelPaths::default(), Topology::unseen(target), Duration::from_millis(20)).unwrap();
+    let connect = || TcpStream::connect_timeout(&target, Duration::from_secs(5));
+    std::thread::scope(|threads| {
+        (0..6).for_each(|_| drop(threads.spawn(connect)));
+        let count = |sample: &Counters| sample.generator_tcp.handshakes_retried;
+        let (first, last) = sample_until(&watcher, |first, last| count(last) > count(first));
+        assert!(last.generator_tcp.retransmits > first.generator_tcp.retransmits);
+        assert!(last.generator_tcp.opened > 0);
+    });
 }
 
 /// The time of threads that end between two samples counts for their process, but for no other thread.

@@ -88,7 +88,8 @@ impl<'a> Gathered<'a> {
         for step in &mut steps {
             let window = step.measurement.window;
             let database = measured.database.map_or_else(Vec::new, |database| database.within(window));
-            step.usage = usage(&watch.covering(window), &database, window);
+            let looks = watch.looks(&step.measurement.all_windows());
+            step.usage = usage(&watch.covering(window), &database, window).with_looks(&looks);
         }
         let context = Context {
             load: shape(plan, circumstances),

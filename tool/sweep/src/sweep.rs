@@ -140,7 +140,12 @@ pub fn sweep_with(
     let watch = Watch::start(generator.addresses())?;
     let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
-    let mut stage = Stage { sample: &|| watch.sample(), before_step, listener };
+    let mut stage = Stage {
+        sample: &|| watch.sample(),
+        look_closely: &|closely| watch.look_closely(closely),
+        before_step,
+        listener,
+    };
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
     let ticks = steps.iter().flat_map(|step| &step.measured).flat_map(|measured| &measured.ticks);
     let searched_us: u64 = ticks.map(|tick| tick.length_us).sum();
@@ -198,6 +203,8 @@ fn test(
 pub(crate) struct Stage<'a> {
     /// Samples the servers, so that a sample lies at each border of a measurement.
     sample: &'a dyn Fn(),
+    /// Starts or stops closer looks at the servers' threads, for replicates.
+    look_closely: &'a dyn Fn(bool),
     before_step: &'a mut dyn FnMut() -> Result<(), String>,
     pub(crate) listener: &'a mut dyn Listener,
 }
@@ -234,6 +241,7 @@ fn search(
                 if !stage.prepare(interrupt)? {
                     break;
                 }
+                (stage.look_closely)(search.is_replicating());
                 stage.listener.on(&Event::StepBegun { users });
                 driver.set_users(users)?;
                 (stage.sample)();
@@ -248,6 +256,7 @@ fn search(
             stage.listener.on(&Event::StepDone(Box::new(step.clone())));
         }
     }
+    (stage.look_closely)(false);
     Ok(search.into_steps())
 }
 
@@ -307,12 +316,14 @@ mod tests {
 
     fn drive(driver: &mut FourServers, interrupt: &AtomicBool) -> (Vec<MeasuredStep>, usize, u32) {
         let (samples, mut heard, prepared) = (Cell::new(0), Heard::default(), Cell::new(0));
+        let closely = std::cell::RefCell::new(Vec::new());
         let mut before_step = || {
             prepared.set(prepared.get() + 1);
             Ok(())
         };
         let mut stage = Stage {
             sample: &|| samples.set(samples.get() + 1),
+            look_closely: &|on| closely.borrow_mut().push(on),
             before_step: &mut before_step,
             listener: &mut heard,
         };
@@ -322,6 +333,13 @@ mod tests {
         assert!(samples.get() >= 2 * prepared.get() as usize, "a sample at each border");
         let measured = driver.asked.len() - 1;
         assert_eq!(prepared.get() as usize, measured, "every step is prepared once, the warm-up is not");
+        let replicates = prepared.get() as usize - steps.len();
+        let looked = closely.borrow().iter().filter(|on| **on).count();
+        assert_eq!(
+            (looked, closely.borrow().last()),
+            (replicates, Some(&false)),
+            "closer looks at replicates"
+        );
         (steps, heard.0, prepared.get())
     }
 

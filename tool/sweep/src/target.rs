@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use analysis::{
-    counters::{Counters, Role},
+    counters::{Counters, Role, ThreadLook},
     run::ServerUnwatched,
 };
 use load::{LoadError, Plan, ProbeReport, RequestTotal};
@@ -103,6 +103,16 @@ impl Watch {
             }
         }
         tiers
+    }
+
+    /// Starts or stops closer looks at the threads of the servers.
+    pub(crate) fn look_closely(&self, closely: bool) {
+        self.watcher.look_closely(closely);
+    }
+
+    /// The looks at threads within windows of the monotonic clock, microseconds.
+    pub(crate) fn looks(&self, windows: &[(u64, u64)]) -> Vec<ThreadLook> {
+        windows.iter().flat_map(|(start_us, end_us)| self.watcher.looks_between(*start_us, *end_us)).collect()
     }
 
     /// The samples that cover a window of the monotonic clock, microseconds.

@@ -38,6 +38,7 @@ pub(crate) fn merged(all: &[Measured], origin_us: u64) -> Step {
     step.measurement = last.step.measurement.clone();
     let longest = usable.iter().max_by_key(|measured| measured.step.measured_us());
     step.measurement.window = longest.map_or((0, 0), |measured| measured.step.measurement.window);
+    step.measurement.windows = usable.iter().map(|measured| measured.step.measurement.window).collect();
     step.measurement.batches = usable.iter().map(|measured| measured.step.measurement.batches).sum();
     step.measurement.uncorrelated = usable.iter().all(|measured| measured.step.measurement.uncorrelated);
     step.measurement.stall = all.iter().find_map(|measured| measured.step.measurement.stall);

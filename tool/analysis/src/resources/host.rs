@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::samples::{grown, growth};
-use crate::counters::{Counters, Cpu};
+use crate::counters::{Counters, Cpu, Tcp};
 
 /// The use of the host's processors and memory.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -155,9 +155,16 @@ pub struct Listening {
     pub fullest: Option<(u16, u64, u64)>,
     /// Share of samples in which some queue was at least nine tenths full.
     pub full: f64,
+    /// Handshakes of the generator's connections that had to be tried again, per second, beyond those that lost packets
+    /// explain. Where the server is on another host, only this tells that it lets nobody in.
+    pub retried_per_s: f64,
     /// Share of segments sent that had to be sent again.
     pub retransmitted: f64,
 }
+
+/// Handshakes are tried again by the loss of packets at most this many times as often as other segments are: either end may
+/// lose one, and so few vary by chance.
+const LOST_AT_MOST: f64 = 4.0;
 
 /// A queue this full in a sample is counted as full: it empties and fills between samples.
 const QUEUE_FULL: f64 = 0.9;
@@ -181,6 +188,41 @@ pub(super) fn listening(samples: &[&Counters], elapsed_us: f64) -> Listening {
         drops_per_s: per_s(|sample| sample.tcp.listen_drops),
         fullest,
         full: full.count() as f64 / samples.len().max(1) as f64,
+        retried_per_s: retried(samples) / elapsed_us * 1e6,
         retransmitted: (grown(samples, |sample| sample.tcp.retransmits) as f64 / sent).min(1.0),
+    }
+}
+
+/// Handshakes tried again beyond those that lost packets explain.
+fn retried(samples: &[&Counters]) -> f64 {
+    let of = |read: fn(&Tcp) -> u64| grown(samples, |sample| read(&sample.generator_tcp)) as f64;
+    let retried = of(|tcp| tcp.handshakes_retried);
+    let lost = (of(|tcp| tcp.retransmits) - retried).max(0.0) / of(|tcp| tcp.segments_sent).max(1.0);
+    (retried - LOST_AT_MOST * lost * of(|tcp| tcp.opened)).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handshakes_that_packet_loss_makes_fail_say_nothing_of_the_server() {
+        let at = |at_us, (opened, retried), others| {
+            let generator_tcp = Tcp {
+                opened,
+                handshakes_retried: retried,
+                retransmits: retried + others,
+                segments_sent: 10 * opened,
+                ..Tcp::default()
+            };
+            Counters { at_us, generator_tcp, ..Counters::default() }
+        };
+        let per_s = |retried, others| {
+            let (first, last) = (at(0, (0, 0), 0), at(2_000_000, (1_000, retried), others));
+            listening(&[&first, &last], 2e6).retried_per_s
+        };
+        assert_eq!((per_s(0, 0), per_s(60, 0)), (0.0, 30.0));
+        assert_eq!(per_s(20, 100), 0.0, "one segment in a hundred is lost, and two handshakes");
+        assert!((per_s(200, 100) - 80.0).abs() < 1e-9, "of which forty may have been lost");
     }
 }

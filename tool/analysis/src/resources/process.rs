@@ -6,9 +6,12 @@
 mod io_limit;
 mod tally;
 mod threads;
+mod waiters;
 
 pub use io_limit::IoLimitUse;
 pub use threads::{States, ThreadFamilyUse, ThreadUse};
+pub(super) use waiters::looked_at;
+pub use waiters::{Average, Waiters};
 
 use std::collections::BTreeMap;
 
@@ -69,8 +72,8 @@ pub struct Group {
     pub found_runnable: f64,
     /// The states that the threads were found in.
     pub states: States,
-    /// Threads of one process that waited at one futex, on average, where most did.
-    pub futex_queue: f64,
+    /// Threads that waited at futexes; `None` where no thread was seen.
+    pub waiters: Option<Waiters>,
     /// The thread most often found waiting for a disk: share of the samples of it.
     pub disk_waiting_thread: f64,
     /// The fullest descriptor table: (open, limit).
@@ -195,7 +198,7 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         found_disk_waiting: 0.0,
         io_limits: tally.io_limits.uses(elapsed_us),
         states: tally.threads.states(),
-        futex_queue: tally.threads.futex_queue(),
+        waiters: (tally.most_threads > 0).then(|| tally.threads.waiters()),
         disk_waiting_thread: tally.threads.disk_waiting(),
         open_files: tally.open_files,
         disk_bytes_per_s: tally.disk_bytes.map(|bytes| bytes as f64 * per_s),

@@ -156,6 +156,8 @@ pub struct Measurement {
     /// Start and end of the measured part, microseconds of the monotonic clock; of several measurements, that of the
     /// longest.
     pub window: (u64, u64),
+    /// The measured parts of all measurements that the figures come from; empty where there is only one.
+    pub windows: Vec<(u64, u64)>,
     /// Batches the throughput's interval was made from; 0 without one.
     pub batches: usize,
     /// Degrees of freedom of the throughput's interval where that is not one less than the batches; 0 elsewhere.
@@ -193,6 +195,13 @@ pub struct Pauses {
     pub count: u64,
     /// The longest, microseconds.
     pub longest_us: u64,
+}
+
+impl Measurement {
+    /// The measured parts of all measurements that the figures come from.
+    pub fn all_windows(&self) -> Vec<(u64, u64)> {
+        if self.windows.is_empty() { vec![self.window] } else { self.windows.clone() }
+    }
 }
 
 impl Step {

@@ -16,13 +16,19 @@ const MORE_USERS: f64 = 1.5;
 /// A listen queue that holds this share of the users beyond N* is where they wait.
 const PILED_UP: f64 = 0.5;
 
+/// Where connecting takes this share of the response times, users wait to be let in.
+const CONNECTING: f64 = 0.25;
+
 /// Users that have no connection are told of from this share on.
 const OUTSIDE: f64 = 0.05;
 
 /// The finding, if nearly all requests wait to be accepted, or the queue overflowed as soon as throughput stopped growing.
 pub(super) fn full(curve: &Curve) -> Option<Finding> {
-    if !curve.observed() || !nothing_busy(curve) {
+    if !nothing_busy(curve) {
         return None;
+    }
+    if !curve.observed() {
+        return out_of_sight(curve);
     }
     let finding = Finding::new(ResourceKind::AcceptQueue, INDIRECT);
     if let Some((port, slowly)) = hops::accepted_slowly(curve) {
@@ -46,6 +52,16 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
     })
 }
 
+/// The finding where the server cannot be watched: as soon as throughput stopped growing handshakes had to be tried again,
+/// and users are missing in it or spend their time connecting. What keeps it from accepting is not seen, so it is less sure.
+fn out_of_sight(curve: &Curve) -> Option<Finding> {
+    let heaviest = overflowing(curve).last()?;
+    let connecting = heaviest.connecting.is_some_and(|took| took.share >= CONNECTING);
+    let outside = not_admitted(heaviest).is_some() || connecting;
+    let finding = Finding::new(ResourceKind::AcceptQueue, LIKELY);
+    (outside && !limited_before_it_was_full(curve)).then(|| with_overflows(curve, finding))
+}
+
 /// The port at whose listen queue users beyond N* pile up, if requests are known to pass one at a time although several
 /// are worked on, and the connections themselves were not seen. Workers that all wait for one lock look the same.
 fn let_in_one_by_one(curve: &Curve) -> Option<u16> {
@@ -62,10 +78,12 @@ fn with_overflows(curve: &Curve, finding: Finding) -> Finding {
     let Some(heaviest) = overflowing(curve).last() else { return finding };
     let count = overflowing(curve).count() as f64;
     let mean = |read: fn(&Step) -> f64| overflowing(curve).map(read).sum::<f64>() / count;
-    let finding = finding.seeing(Seen::ListenQueueFull {
-        overflows_per_s: mean(|step| step.usage.listening.overflows_per_s),
-        drops_per_s: mean(|step| step.usage.listening.drops_per_s),
-        users: curve.star_users(),
+    let (overflows_per_s, users) = (mean(|step| step.usage.listening.overflows_per_s), curve.star_users());
+    let finding = finding.seeing(if overflows_per_s > 0.0 {
+        let drops_per_s = mean(|step| step.usage.listening.drops_per_s);
+        Seen::ListenQueueFull { overflows_per_s, drops_per_s, users }
+    } else {
+        Seen::HandshakesRetried { per_s: mean(|step| step.usage.listening.retried_per_s), users }
     });
     let finding = not_admitted(heaviest).into_iter().fold(finding, Finding::seeing);
     let Some(ListenQueue { port, waiting, backlog }) = fullest_queue(curve) else { return finding };
@@ -81,8 +99,10 @@ fn overflowing(curve: &Curve) -> impl DoubleEndedIterator<Item = &Step> {
     curve.steps().iter().filter(move |step| step.users >= from && overflows_per_s(step) >= OVERFLOWS_PER_S)
 }
 
+/// Connections that were not let in, per second: as the server's host counts them, and as the generator's does.
 fn overflows_per_s(step: &Step) -> f64 {
-    step.usage.listening.overflows_per_s.max(step.usage.listening.drops_per_s)
+    let listening = &step.usage.listening;
+    listening.overflows_per_s.max(listening.drops_per_s).max(listening.retried_per_s)
 }
 
 /// Users without a connection: those that throughput times response time does not account for.
@@ -97,6 +117,6 @@ fn not_admitted(step: &Step) -> Option<Seen> {
 /// something else was the limit, and the queue filled later because of it.
 fn limited_before_it_was_full(curve: &Curve) -> bool {
     let enough = MORE_USERS * f64::from(curve.star_users());
-    let found_room = |step: &Step| step.usage.observed() && overflows_per_s(step) <= 0.0;
+    let found_room = |step: &Step| step.usage.elapsed_us > 0.0 && overflows_per_s(step) <= 0.0;
     curve.plateau().any(|step| f64::from(step.users) >= enough && found_room(step))
 }

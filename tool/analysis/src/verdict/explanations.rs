@@ -17,6 +17,7 @@ use self::signs::Sign;
 use super::curve::Curve;
 use super::finding::{Finding, SUREST};
 use super::hops;
+use super::waiters;
 use super::waiting::{self, ABOUT_ONE};
 use crate::run::{Explanation, HopEvidence, Identity, Probability, ResourceKind, WaitingEvidence as Seen};
 use crate::thresholds::{DECIDED, NAMED};
@@ -186,7 +187,7 @@ impl Weighed {
             HopEvidence::ServedElsewhere { of: of.clone(), elsewhere, at_a_time }
         });
         let finding = elsewhere.into_iter().fold(finding, Finding::seeing);
-        let waiters = of.as_ref().and_then(|of| waiting::more_waiters(curve, of));
+        let waiters = of.as_ref().and_then(|of| waiters::seen(curve, of));
         Some(hops::with_queue(curve, waiting::with_signs(curve, finding, waiters)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::curve::{Curve, group, set_busy};
 use super::finding::{DIRECT, Finding, INDIRECT};
-use super::{io_limit, waiting};
+use super::{io_limit, waiters, waiting};
 use crate::resources::{Group, ThreadUse};
 use crate::run::{
     Busy, CpuTimeEvidence, Identity, Probability, Processes, ProcessorEvidence as Seen, ResourceKind,
@@ -165,7 +165,7 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
     let most = if interpreter { INDIRECT.share() } else { MAYBE_IN_STEP };
     let confidence = Probability::new(IN_TURN.times_odds(likelier).share().min(most));
     // The threads of an interpreter wait for its global lock in the same way as those of other programs for their own.
-    let waiters = waiting::more_waiters(curve, of).filter(|_| !interpreter);
+    let waiters = waiters::seen(curve, of).filter(|_| !interpreter);
     let (lock, thread) = (Identity::Processes(of.clone()), Identity::Thread(of.clone()));
     let of_thread = Finding::new(ResourceKind::SingleThread, confidence).held_by(thread);
     let of_lock = Finding::new(ResourceKind::Lock, confidence).held_by(lock);

@@ -5,6 +5,7 @@ use super::disk::WAITING_THREAD;
 use super::finding::{DIRECT, Finding, INDIRECT};
 use super::hops;
 use super::utilisation::{Use, mean_uses, uses};
+use super::waiters;
 use crate::counters::Role;
 use crate::resources::Group;
 use crate::run::{
@@ -44,10 +45,6 @@ const SPARE: f64 = 0.95;
 
 /// With fewer threads than this waiting for a processor, on average, users do not queue for it.
 const HARDLY_ANY: f64 = 0.2;
-
-/// For each user beyond N*, at least this many more threads wait for a lock or a condition where that is what users wait
-/// for. Threads that idle in a pool wait as well, but as many or fewer of them under load.
-const WAITERS_PER_USER: f64 = 0.5;
 
 /// The limit on open descriptors.
 pub(super) fn descriptors(curve: &Curve) -> Option<Finding> {
@@ -130,28 +127,12 @@ fn had_room_beyond(curve: &Curve) -> bool {
     beyond.flat_map(|step| uses(curve, step)).all(|seen| seen.utilisation() < NOT_BUSY)
 }
 
-/// Threads of the server that waited for a lock or a condition, if more users made more of them wait.
-pub(super) fn more_waiters(curve: &Curve, of: &Processes) -> Option<Seen> {
-    let (few, most) = (curve.star()?, curve.steps().last()?);
-    let (from_users, to_users) = (few.users, most.users);
-    let more_users = f64::from(to_users) - f64::from(from_users);
-    let grew = |waiting: fn(&Group) -> f64| {
-        let (from, to) = (waiting(group(few, of)?), waiting(group(most, of)?));
-        (more_users > 0.0 && to - from >= WAITERS_PER_USER * more_users).then_some((from, to))
-    };
-    if let Some((from_threads, to_threads)) = grew(|group| group.futex_queue) {
-        return Some(Seen::ThreadsAtOneFutex { from_users, from_threads, to_users, to_threads });
-    }
-    let (from_threads, to_threads) = grew(|group| group.states.futex * f64::from(group.threads))?;
-    Some(Seen::MoreThreadsWait { from_users, from_threads, to_users, to_threads })
-}
-
 /// Whether users of a nearly full processor queue for a lock or a condition in front of it, and not for the processor: it
 /// has time to spare while they wait, and no thread wants it.
 pub(super) fn queue_at_locks(curve: &Curve, of: &Processes) -> bool {
     let mean = |read: fn(&Group) -> f64| curve.group_mean(of, read);
     let spare = mean(Group::busy) < SPARE && mean(|group| group.run_queue) < HARDLY_ANY;
-    spare && more_waiters(curve, of).is_some()
+    spare && waiters::seen(curve, of).is_some()
 }
 
 /// Evidence that one user alone waited for a disk most of the time, though none is busy.

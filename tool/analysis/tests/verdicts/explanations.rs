@@ -1,9 +1,9 @@
 //! Explanations that compete: how probable each is, and what is said where none is probable enough.
 
-use analysis::counters::ThreadState;
+use analysis::counters::{ProcessLook, ThreadLook, ThreadState};
 use analysis::run::{Bottleneck, Doubt, ResourceKind, TellApart};
 
-use super::lab::{Lab, Sure, server, sure, sweep};
+use super::lab::{Lab, Sure, conclude, server, sure, sweep};
 
 fn pool(workers: u32) -> Lab {
     sweep().tier(server("app").demand_us(20.0).threads(8)).pool(workers, 5_000.0)
@@ -56,6 +56,37 @@ fn threads_that_pile_up_make_a_lock_surer() {
     let (idle, piling) = (of(app.clone()), of(app.thread_per_user()));
     assert_eq!((idle.kind, piling.kind), (ResourceKind::Lock, ResourceKind::Lock));
     assert!(piling.confidence > idle.confidence, "{idle:#?} {piling:#?}");
+}
+
+/// What is said of one at a time if closer looks with 1, 2 and 4 users found so many of 40 threads at one futex.
+fn looked_at(at_one: impl Fn(u32) -> usize) -> Bottleneck {
+    let tier = server("app").demand_us(20.0).threads(40).state(ThreadState::Futex);
+    let lab = sweep().tier(tier).delay_us(1_500.0).pool(1, 5_000.0);
+    let mut steps = lab.observed();
+    for seen in steps.iter_mut().filter(|seen| seen.step.users <= 4) {
+        let look = |number: u64| {
+            let wobble = usize::from(number.is_multiple_of(3));
+            let futexes = vec![0x7f00; at_one(seen.step.users) + wobble];
+            let process =
+                ProcessLook { name: "app".into(), threads: 40, looked_at: 40, futexes, ..Default::default() };
+            ThreadLook { at_us: seen.step.measurement.window.0 + number * 40_000, processes: vec![process] }
+        };
+        seen.looks = (0..50).map(look).collect();
+    }
+    conclude(&steps, &lab.context).verdict.bottleneck
+}
+
+#[test]
+fn threads_at_one_futex_that_grow_with_the_users_are_a_lock_and_others_idle() {
+    let queue = looked_at(|users| users as usize - 1);
+    let [idle, shrinking] = [looked_at(|_| 30), looked_at(|users| 36 - 4 * users as usize)];
+    assert_eq!(queue.kind, ResourceKind::Lock, "{queue:#?}");
+    let said = "3.3 (3.3 to 3.4) of the server's threads waited at one futex with 4 users, 1.3";
+    assert!(queue.evidence.iter().any(|seen| seen.starts_with(said)), "{queue:#?}");
+    for other in [idle, shrinking] {
+        assert!(other.confidence < queue.confidence, "{other:#?}");
+        assert!(!other.evidence.iter().any(|seen| seen.contains("futex")), "{other:#?}");
+    }
 }
 
 /// Two tiers that each fill a processor of their own, the second with so much more to do.

@@ -146,7 +146,7 @@ fn observed() -> impl Strategy<Value = Observed> {
                 measurement: Measurement { window, ..Measurement::default() },
                 ..Step::default()
             };
-            Observed { step, counters, database }
+            Observed { step, counters, database, ..Observed::default() }
         },
     )
 }

@@ -2,11 +2,12 @@
 //! run of it would give. Throughput comes from mean value analysis of its stations.
 
 mod kernel;
+mod sessions;
 
 use analysis::conclude::{Conclusion, Context, Provenance, RunKind};
 use analysis::counters::{
     ConnectionLimits, Counters, Cpu, CpuQuota, DatabaseSample, Disk, Interface, IoLimit, IoRate, Listener,
-    Process, Role, Thread, ThreadState, Tracked,
+    Process, Role, Thread, ThreadLook, ThreadState, Tracked,
 };
 use analysis::laws::mva::{Station, mva, repairman};
 use analysis::resources::{Usage, usage};
@@ -15,6 +16,8 @@ use analysis::ticks::ErrorKind;
 use analysis::verdict::{DatabaseServer, WatchedDatabase};
 
 pub(super) use kernel::{LittleMemory, Softirqs};
+pub(super) use sessions::Sessions;
+use sessions::asked;
 
 /// The conclusion with its words put in, as a run file holds it.
 pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
@@ -62,13 +65,14 @@ pub(super) fn sure(found: &Conclusion) -> Sure {
 pub(super) struct Observed {
     pub(super) step: Step,
     pub(super) counters: Vec<Counters>,
+    pub(super) looks: Vec<ThreadLook>,
     pub(super) database: Vec<DatabaseSample>,
 }
 
 impl Observed {
     fn step_with_usage(&self) -> Step {
         let usage = usage(&self.counters, &self.database, self.step.measurement.window);
-        Step { usage, ..self.step.clone() }
+        Step { usage: usage.with_looks(&self.looks), ..self.step.clone() }
     }
 }
 
@@ -278,6 +282,7 @@ pub(super) struct Lab {
     steal: f64,
     swapping: bool,
     overflows_per_s: f64,
+    retried_per_s: f64,
     /// Users beyond whom connections find the listen queue full.
     room_for: u32,
     waiting: u64,
@@ -295,26 +300,6 @@ pub(super) struct Lab {
     /// What the sessions of a database do.
     sessions: Option<Sessions>,
     pub(super) context: Context,
-}
-
-/// The sessions of a database that is watched.
-#[derive(Clone, Copy)]
-pub(super) struct Sessions {
-    /// The most that the server opens.
-    pub(super) most: u32,
-    /// How many of those at work get on at a time; the others wait for a lock.
-    pub(super) get_on: u32,
-    /// Waiting whatever the load, for somebody else's locks.
-    pub(super) others: u32,
-    /// Whether the database adds up the time of waits.
-    pub(super) counts: bool,
-}
-
-impl Default for Sessions {
-    /// Sixteen, none of which waits.
-    fn default() -> Self {
-        Self { most: 16, get_on: 16, others: 0, counts: true }
-    }
 }
 
 /// Four cores, the generator alone on the last one, 5 us a request.
@@ -335,6 +320,7 @@ pub(super) fn sweep() -> Lab {
         steal: 0.0,
         swapping: false,
         overflows_per_s: 0.0,
+        retried_per_s: 0.0,
         room_for: 4,
         waiting: 0,
         errors: None,
@@ -403,6 +389,10 @@ impl Lab {
     }
     pub(super) fn listen_queue(self, overflows_per_s: f64, waiting: u64) -> Self {
         Self { overflows_per_s, waiting, ..self }
+    }
+    /// The generator's handshakes are tried again so often where the listen queue overflows.
+    pub(super) fn handshakes_retried(self, retried_per_s: f64) -> Self {
+        Self { retried_per_s, ..self }
     }
     /// The listen queue overflows only with more users than this.
     pub(super) fn room_for(self, users: u32) -> Self {
@@ -573,7 +563,7 @@ impl Lab {
             measurement: Measurement { window, uncorrelated: true, ..Measurement::default() },
             ..Step::default()
         };
-        Observed { step, counters: samples.collect(), database }
+        Observed { step, counters: samples.collect(), looks: Vec::new(), database }
     }
 
     fn sample(&self, at_us: u64, t: f64, users: u32, throughput: f64) -> Counters {
@@ -604,6 +594,10 @@ impl Lab {
         }
         counters.tcp.listen_overflows = count(if users > self.room_for { self.overflows_per_s } else { 0.0 });
         counters.tcp.listen_drops = counters.tcp.listen_overflows;
+        counters.generator_tcp.handshakes_retried =
+            count(if users > self.room_for { self.retried_per_s } else { 0.0 });
+        counters.generator_tcp.retransmits = counters.generator_tcp.handshakes_retried;
+        counters.generator_tcp.segments_sent = count(2.0 * throughput);
         let waiting = if users > 8 { self.waiting } else { 0 };
         counters.listeners.push(Listener { port: 80, pid: 812, waiting, backlog: 128 });
         if self.swapping && users > 4 {
@@ -656,19 +650,6 @@ fn demand_us(station: &Station) -> f64 {
     match *station {
         Station::Queue { demand_us, .. } | Station::Delay { demand_us } => demand_us,
     }
-}
-
-/// What a database says five times a second while so many users ask for it.
-fn asked(sessions: Sessions, start: u64, users: u32) -> Vec<DatabaseSample> {
-    let at_work = users.min(sessions.most);
-    let waiting = u64::from(at_work.saturating_sub(sessions.get_on) + sessions.others);
-    let sample = |number: u64| DatabaseSample {
-        at_us: start + number * 200_000,
-        waiting,
-        at_work: u64::from(at_work + sessions.others),
-        waited_us: sessions.counts.then_some(7_000_000 + number * 200_000 * waiting),
-    };
-    (0..=STEP_US / 200_000).map(sample).collect()
 }
 
 /// Cores a tier uses.

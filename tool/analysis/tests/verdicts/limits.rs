@@ -1,10 +1,11 @@
 //! Disks, links, and limits on how many are let in or served at a time.
 
+use analysis::conclude::Conclusion;
 use analysis::counters::ThreadState;
 use analysis::run::{ResourceKind, WarningKind};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Lab, Link, Platter, Sure, conclude, server, sure, sweep};
+use super::lab::{Lab, Link, Observed, Platter, Sure, conclude, server, sure, sweep};
 
 fn kind(lab: &Lab) -> ResourceKind {
     lab.conclude().verdict.bottleneck.kind
@@ -154,6 +155,41 @@ fn a_queue_that_overflows_long_after_the_workers_were_taken_is_their_sign() {
 #[test]
 fn a_listen_queue_that_overflows_before_a_full_processor_is_cpu() {
     assert_eq!(kind(&sweep().tier(server("nginx").cpus(&[0])).listen_queue(40.0, 128)), ResourceKind::Cpu);
+}
+
+/// A server on another host that lets sixteen connections in; the others try again and again.
+fn concluded_out_of_sight(room_for: u32, retried_per_s: f64) -> Conclusion {
+    let lab = sweep().tier(server("far")).hidden().delay_us(20_000.0).admitted(16);
+    let lab = lab.handshakes_retried(retried_per_s).room_for(room_for);
+    let mut steps = lab.observed();
+    for Observed { step, .. } in steps.iter_mut().filter(|seen| seen.step.users > room_for) {
+        let inside = 16.0 / f64::from(step.users);
+        step.response_time_us.mean *= inside;
+        step.response_time_us.mean_ci =
+            step.response_time_us.mean_ci.map(|ends| ends.map(|end| end * inside));
+    }
+    conclude(&steps, &lab.context)
+}
+
+#[test]
+fn a_server_on_another_host_that_lets_nobody_in_is_the_accept_queue() {
+    let found = concluded_out_of_sight(16, 12.0);
+    let bottleneck = &found.verdict.bottleneck;
+    assert_eq!((bottleneck.kind, sure(&found)), (ResourceKind::AcceptQueue, Sure::Rather), "{found:#?}");
+    assert!(
+        bottleneck.evidence[0].contains("12 handshakes per second had to be tried again"),
+        "{bottleneck:#?}"
+    );
+    assert!(bottleneck.evidence[1].contains("48 of 64 users had no connection"), "{bottleneck:#?}");
+    assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
+}
+
+#[test]
+fn a_server_on_another_host_is_not_blamed_for_handshakes_without_that() {
+    let unknown =
+        |found: Conclusion| assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown, "{found:#?}");
+    unknown(concluded_out_of_sight(16, 0.0));
+    unknown(concluded_out_of_sight(32, 12.0));
 }
 
 #[test]

@@ -134,6 +134,8 @@ pub(crate) fn tcp_counters(snmp: &str, netstat: &str) -> Tcp {
     Tcp {
         retransmits: value(snmp, "Tcp:", "RetransSegs"),
         segments_sent: value(snmp, "Tcp:", "OutSegs"),
+        opened: value(snmp, "Tcp:", "ActiveOpens"),
+        handshakes_retried: value(netstat, "TcpExt:", "TCPSynRetrans"),
         listen_overflows: value(netstat, "TcpExt:", "ListenOverflows"),
         listen_drops: value(netstat, "TcpExt:", "ListenDrops"),
     }
@@ -283,13 +285,19 @@ entries  clashres found new invalid ignore delete chainlength insert insert_fail
     }
 
     pub(crate) const SNMP: &str = "Ip: Forwarding DefaultTTL\nIp: 1 64\n\
-        Tcp: RtoAlgorithm MaxConn InSegs OutSegs RetransSegs InErrs\nTcp: 1 -1 33305 20213 4 0\n";
+        Tcp: RtoAlgorithm MaxConn ActiveOpens InSegs OutSegs RetransSegs InErrs\nTcp: 1 -1 7 33305 20213 4 0\n";
 
     #[test]
     fn names_find_their_values() {
-        let netstat =
-            "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 0 5 6\nIpExt: X\nIpExt: 1\n";
-        let expected = Tcp { retransmits: 4, segments_sent: 20_213, listen_overflows: 5, listen_drops: 6 };
+        let netstat = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPSynRetrans\nTcpExt: 0 5 6 3\nIpExt: X\nIpExt: 1\n";
+        let expected = Tcp {
+            retransmits: 4,
+            segments_sent: 20_213,
+            opened: 7,
+            handshakes_retried: 3,
+            listen_overflows: 5,
+            listen_drops: 6,
+        };
         assert_eq!(tcp_counters(SNMP, netstat), expected);
     }
 

@@ -49,10 +49,11 @@ impl NetworkSampler {
         interfaces
     }
 
-    pub(super) fn tcp(&mut self, topology: &Topology) -> Tcp {
-        let net = self.server(topology).namespace.net.clone();
-        let read = |name| read_or_empty(&net.join(name));
-        network::tcp_counters(&read("snmp"), &read("netstat"))
+    /// TCP's counters in the server's namespace and in our own, from which the load comes.
+    pub(super) fn tcp(&mut self, topology: &Topology) -> (Tcp, Tcp) {
+        let server = self.server(topology).namespace.clone();
+        let generator = tcp(&self.own_namespace);
+        (if server.id == self.own_namespace.id { generator } else { tcp(&server) }, generator)
     }
 
     /// The listening sockets of the server, and of the tiers behind it that live in its namespace.
@@ -88,6 +89,11 @@ impl ServerNamespace {
             .and_then(|netlink| diag::tcp_sockets(&mut netlink.diag, States::LISTENING).ok());
         sockets.unwrap_or_else(|| self.namespace.sockets_by_file())
     }
+}
+
+fn tcp(of: &Namespace) -> Tcp {
+    let read = |name| read_or_empty(&of.net.join(name));
+    network::tcp_counters(&read("snmp"), &read("netstat"))
 }
 
 /// The listeners among `sockets` whose inodes are in `owners`, one entry per port. Several on one port (SO_REUSEPORT)

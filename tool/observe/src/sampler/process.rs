@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use analysis::counters::{Process, Role};
 
 use super::io_limit::IoLimitSampler;
+use super::looks::Looked;
 use super::quota::QuotaSampler;
 use super::threads::ThreadSampler;
 use crate::clock::{page_bytes, process_cpu_ns, ticks_per_second};
@@ -35,6 +36,8 @@ pub(super) struct ProcessSampler {
     split: CpuSplit,
     slow: SlowlyChanging,
     samples: u32,
+    role: Role,
+    name: String,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +60,8 @@ impl ProcessSampler {
             split: CpuSplit::default(),
             slow: SlowlyChanging::default(),
             samples: 0,
+            role: Role::default(),
+            name: String::new(),
         }
     }
 
@@ -68,6 +73,8 @@ impl ProcessSampler {
         }
         self.samples = self.samples.wrapping_add(1);
         let (user_us, system_us) = self.split.of(self.cpu_us(&stat), stat.user_ticks, stat.system_ticks);
+        self.role = role;
+        self.name.clone_from(&stat.name);
         let io = self.io.text();
         let (threads, run_queue_wait_us) = self.threads.sample();
         let process = Process {
@@ -93,6 +100,12 @@ impl ProcessSampler {
             io_limits: self.io_limits.sample(),
         };
         Some(ProcessSample { process, parent: stat.parent })
+    }
+
+    /// The process as the last sample found it, for looks at its threads in between.
+    pub(super) fn to_look_at(&self) -> Looked<'_> {
+        let (task, tids) = self.threads.alive();
+        Looked { role: self.role, name: &self.name, task, tids }
     }
 
     fn read_slowly_changing(&mut self, online: &BTreeSet<u32>) {

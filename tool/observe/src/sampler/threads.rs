@@ -24,6 +24,8 @@ pub(super) struct ThreadSampler {
     /// Run-queue wait of all threads, including ended ones as far as they were sampled.
     wait_ns: u64,
     samples: u64,
+    /// The numbers of all threads at the last sample, ascending.
+    alive: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -37,20 +39,25 @@ struct KnownThread {
 
 impl ThreadSampler {
     pub(super) fn new(task: PathBuf) -> Self {
-        Self { task, known: BTreeMap::new(), wait_ns: 0, samples: 0 }
+        Self { task, known: BTreeMap::new(), wait_ns: 0, samples: 0, alive: Vec::new() }
     }
 
     /// Takes a sample. Returns the threads, by number, and the run-queue wait of all, microseconds.
     pub(super) fn sample(&mut self) -> (Vec<Thread>, u64) {
         self.samples += 1;
-        let alive = numbered_entries(&self.task).unwrap_or_default();
-        self.known.retain(|tid, _| alive.binary_search(tid).is_ok());
+        self.alive = numbered_entries(&self.task).unwrap_or_default();
+        self.known.retain(|tid, _| self.alive.binary_search(tid).is_ok());
         let mut threads = Vec::new();
-        for tid in self.chosen(alive) {
+        for tid in self.chosen(self.alive.clone()) {
             threads.extend(self.sample_thread(tid));
         }
         threads.sort_unstable_by_key(|thread| thread.tid);
         (threads, self.wait_ns / 1000)
+    }
+
+    /// The directory `task`, and the threads that the last sample found there.
+    pub(super) fn alive(&self) -> (&Path, &[u32]) {
+        (&self.task, &self.alive)
     }
 
     fn chosen(&self, mut alive: Vec<u32>) -> Vec<u32> {
@@ -126,19 +133,24 @@ fn state(directory: &Path, letter: char) -> (ThreadState, Option<u64>) {
 /// sleeps. Both need the right to trace the thread.
 fn asleep(directory: &Path) -> (ThreadState, Option<u64>) {
     let syscall = read_or_empty(&directory.join("syscall"));
-    let mut words = syscall.split_whitespace();
-    let in_futex = match words.next().and_then(|number| number.parse::<i64>().ok()) {
-        Some(number) if FUTEX_CALLS.contains(&number) => return (ThreadState::Futex, address(words.next())),
-        // Its first argument is a list of futexes.
-        Some(FUTEX_WAITV) => true,
-        Some(_) => false,
+    let in_futex = match system_call(&syscall) {
+        Some(number) if FUTEX_CALLS.contains(&number) => true,
+        Some(number) => number == FUTEX_WAITV,
         None => read_or_empty(&directory.join("wchan")).starts_with("futex"),
     };
-    (if in_futex { ThreadState::Futex } else { ThreadState::Sleeping }, None)
+    if in_futex { (ThreadState::Futex, futex_address(&syscall)) } else { (ThreadState::Sleeping, None) }
 }
 
-fn address(argument: Option<&str>) -> Option<u64> {
-    u64::from_str_radix(argument?.strip_prefix("0x")?, 16).ok()
+/// The number of the system call in the file `syscall`; `None` of a running thread.
+fn system_call(text: &str) -> Option<i64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// The address of the futex that the thread with this file `syscall` waits for. The first argument of futex_waitv is a
+/// list of futexes, which is not read.
+pub(super) fn futex_address(text: &str) -> Option<u64> {
+    system_call(text).filter(|number| FUTEX_CALLS.contains(number))?;
+    u64::from_str_radix(text.split_whitespace().nth(1)?.strip_prefix("0x")?, 16).ok()
 }
 
 /// futex, futex_wait.

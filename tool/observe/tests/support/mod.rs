@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
 use std::thread;
 
 const ROLE: &str = "OBSERVE_TEST_ROLE";
@@ -120,6 +121,19 @@ pub(crate) fn run_role() {
             for name in ["hash-1", "hash-2"] {
                 thread::Builder::new().name(name.to_owned()).spawn(burn).unwrap();
             }
+            serve(&announce);
+        }
+        "queue" => {
+            let mutex = Mutex::new(());
+            let held = mutex.lock().unwrap();
+            thread::scope(|threads| {
+                (0..5).for_each(|_| drop(threads.spawn(|| drop(mutex.lock()))));
+                serve(&announce);
+                drop(held);
+            });
+        }
+        "park" => {
+            (0..5).for_each(|_| drop(thread::spawn(thread::park)));
             serve(&announce);
         }
         "churn" => {

@@ -89,13 +89,22 @@ pub(super) fn waiting(seen: &WaitingEvidence) -> String {
             quantity(*to_per_s),
             users(*to_users)
         ),
-        WaitingEvidence::ThreadsAtOneFutex { from_users, from_threads, to_users, to_threads } => format!(
-            "{} threads of the server waited at one futex with {}, and {} with {}: a lock, or a condition that all of them \
+        WaitingEvidence::ThreadsAtOneFutex {
+            from_users,
+            from_threads,
+            from_ci,
+            to_users,
+            to_threads,
+            to_ci,
+            alone_threads,
+        } => format!(
+            "{} of the server's threads waited at one futex with {}, {} with {}{}: a lock, or a condition that all of them \
              wait for.",
-            tenths(*to_threads),
+            within(*to_threads, *to_ci),
             users(*to_users),
-            tenths(*from_threads),
-            users(*from_users)
+            within(*from_threads, *from_ci),
+            users(*from_users),
+            alone_threads.map_or_else(String::new, |threads| format!(" and {} with one", tenths(threads)))
         ),
         WaitingEvidence::MoreThreadsWait { from_users, from_threads, to_users, to_threads } => format!(
             "Of the server's threads {} waited for a lock or a condition with {}, and {} with {}.",
@@ -105,6 +114,13 @@ pub(super) fn waiting(seen: &WaitingEvidence) -> String {
             users(*to_users)
         ),
     }
+}
+
+/// A number with its interval, if it has one.
+fn within(number: f64, interval: Option<[f64; 2]>) -> String {
+    let interval = interval.map(|ends| ends.map(tenths));
+    let interval = interval.map_or_else(String::new, |[low, high]| format!(" ({low} to {high})"));
+    tenths(number) + &interval
 }
 
 fn contention(made: &TimesCompared) -> String {
@@ -172,6 +188,12 @@ pub(super) fn connections(seen: &ConnectionEvidence) -> String {
             quantity(*overflows_per_s),
             at_saturation(*users),
             quantity(*drops_per_s)
+        ),
+        ConnectionEvidence::HandshakesRetried { per_s, users } => format!(
+            "{} handshakes per second had to be tried again {}, more than lost packets explain: the server, or what stands \
+             before it, did not let the connections in.",
+            quantity(*per_s),
+            at_saturation(*users)
         ),
         ConnectionEvidence::NotAdmitted { users: at, outside } => format!(
             "{} of {} had no connection: throughput times response time accounts only for the others (Little's law).",

@@ -212,6 +212,7 @@ fn connections() -> Vec<ConnectionEvidence> {
         TurnedAway { requests: 4_096, queued: true },
         RaiseDescriptorLimit,
         ListenQueueFull { overflows_per_s: 35.0, drops_per_s: 12.0, users: 64 },
+        HandshakesRetried { per_s: 8.0, users: 16 },
         NotAdmitted { users: 64, outside: 31.8 },
         ListenQueueSeen { port: 8080, waiting: 129, backlog: 128, full: 0.9 },
         AcceptsSlowly { at_a_time: 4.0 },
@@ -258,7 +259,24 @@ fn waiting() -> Vec<WaitingEvidence> {
         RequestsRejected { requests: 12, too_many: 0, throughput_per_s: 100.0, users: 2 },
         InService { requests: 0.13 },
         FellWithUsers { from_users: 2, from_per_s: 180.0, to_users: 64, to_per_s: 31.5 },
-        ThreadsAtOneFutex { from_users: 2, from_threads: 0.9, to_users: 64, to_threads: 62.4 },
+        ThreadsAtOneFutex {
+            from_users: 2,
+            from_threads: 0.9,
+            from_ci: Some([0.78, 1.02]),
+            to_users: 4,
+            to_threads: 2.9,
+            to_ci: Some([2.84, 2.97]),
+            alone_threads: Some(0.0),
+        },
+        ThreadsAtOneFutex {
+            from_users: 1,
+            from_threads: 0.0,
+            from_ci: None,
+            to_users: 64,
+            to_threads: 62.4,
+            to_ci: None,
+            alone_threads: None,
+        },
         MoreThreadsWait { from_users: 2, from_threads: 1.0, to_users: 64, to_threads: 62.7 },
     ]
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::waiters::{Counts, Waiters};
 use crate::counters::{Process, Thread, ThreadState};
 use crate::resources::samples::growth;
 
@@ -53,9 +54,8 @@ pub(super) struct Threads {
     /// Threads there were, and those of them that were sampled, summed over samples.
     there: u64,
     sampled: u64,
-    /// Threads waiting at the futex where most do, summed over samples.
-    queued: usize,
-    samples: usize,
+    /// Threads that waited at futexes, sample by sample.
+    waiting: Counts,
 }
 
 #[derive(Debug, Default)]
@@ -69,15 +69,6 @@ struct ThreadTally {
     running: u32,
     futex: u32,
     disk: u32,
-}
-
-/// The most threads of one process that wait at one futex.
-fn longest_queue(process: &Process) -> Option<usize> {
-    let mut queues: BTreeMap<u64, usize> = BTreeMap::new();
-    for address in process.threads.iter().filter_map(|thread| thread.futex) {
-        *queues.entry(address).or_default() += 1;
-    }
-    queues.into_values().max()
 }
 
 impl Threads {
@@ -100,13 +91,12 @@ impl Threads {
             let most = self.most_at_once.entry(name).or_default();
             *most = count.max(*most);
         }
-        self.queued += processes.iter().filter_map(|process| longest_queue(process)).max().unwrap_or(0);
-        self.samples += 1;
+        self.waiting.add_sample(processes);
     }
 
-    /// Threads of one process that waited at one futex, on average, where most did.
-    pub(super) fn futex_queue(&self) -> f64 {
-        self.queued as f64 / self.samples.max(1) as f64
+    /// Threads that waited at futexes.
+    pub(super) fn waiters(&self) -> Waiters {
+        self.waiting.waiters()
     }
 
     /// Adds what they counted between two samples of one process. A thread missing in the earlier one began since; if
@@ -288,17 +278,6 @@ mod tests {
         let mut threads = Threads::default();
         samples.iter().for_each(|sample| threads.add_sample(sample));
         assert!((threads.left_out() - 8.0 / 9.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn only_threads_at_one_futex_queue() {
-        let at = |tid, futex| Thread { futex, ..thread(tid, "worker", 0) };
-        let mut threads = Threads::default();
-        let apart = process(4, vec![at(1, Some(16)), at(2, Some(32)), at(3, None), at(4, None)]);
-        threads.count(&[&apart, &apart]);
-        threads
-            .count(&[&process(4, vec![at(1, Some(16)), at(2, Some(16)), at(3, Some(16)), at(4, Some(32))])]);
-        assert!((threads.futex_queue() - 2.0).abs() < 1e-9);
     }
 
     #[test]

@@ -38,6 +38,13 @@ pub enum ConnectionEvidence {
         /// N*.
         users: u32,
     },
+    /// Handshakes had to be tried again, as the generator's host counted.
+    HandshakesRetried {
+        /// How many per second.
+        per_s: f64,
+        /// N*.
+        users: u32,
+    },
     /// Users that had no connection, by Little's law, while the queue overflowed.
     NotAdmitted {
         /// Users of the step.

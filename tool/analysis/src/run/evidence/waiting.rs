@@ -106,10 +106,19 @@ pub enum WaitingEvidence {
         from_users: u32,
         /// Threads that waited there, on average.
         from_threads: f64,
-        /// Most users.
+        /// 95 % interval of that, [lo, hi]; absent where there were too few counts, and in older files.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from_ci: Option<[f64; 2]>,
+        /// More users.
         to_users: u32,
         /// Threads that waited there.
         to_threads: f64,
+        /// 95 % interval of that, [lo, hi]; absent where there were too few counts, and in older files.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to_ci: Option<[f64; 2]>,
+        /// Threads that waited with one user; absent where N* is one user, or that was not counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        alone_threads: Option<f64>,
     },
     /// More users made more threads of the server wait for a lock or a condition.
     MoreThreadsWait {

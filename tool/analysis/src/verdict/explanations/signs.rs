@@ -3,9 +3,9 @@
 //! The ratios are plain judgements of how often each sign is seen with each cause; only how they compare matters.
 
 use super::Cause;
-use crate::run::{HopEvidence, WaitingEvidence as Seen};
+use crate::run::HopEvidence;
 use crate::verdict::curve::Curve;
-use crate::verdict::{hops, waiting};
+use crate::verdict::{hops, waiters, waiting};
 
 /// Requests of which more users add this share to the listen queue have not all left it.
 const UNACCEPTED: f64 = 0.25;
@@ -59,7 +59,7 @@ impl Sign {
 /// All signs that were seen. What else tells the explanations apart is added here.
 pub(super) fn all(curve: &Curve) -> Vec<Sign> {
     let all = [
-        waiters(curve),
+        threads(curve),
         unread(curve),
         falls(curve),
         waiting_to_be_accepted(curve),
@@ -71,13 +71,9 @@ pub(super) fn all(curve: &Curve) -> Vec<Sign> {
 
 /// Threads that wait at one futex, more of them with more users: they wait for a lock, or for a semaphore before a pool. A
 /// runtime with a scheduler of its own shows none.
-fn waiters(curve: &Curve) -> Option<Sign> {
-    let of = waiting::served_by(curve)?;
-    Some(match waiting::more_waiters(curve, &of) {
-        Some(Seen::ThreadsAtOneFutex { .. }) => Sign { one: 10.0, pool: 6.0, ..Sign::NONE },
-        Some(_) => Sign { one: 4.0, pool: 2.4, ..Sign::NONE },
-        None => Sign { one: 0.75, ..Sign::NONE },
-    })
+fn threads(curve: &Curve) -> Option<Sign> {
+    let waiters::Ratios { lock, pool } = waiters::ratios(curve)?;
+    Some(Sign { one: lock, pool, ..Sign::NONE })
 }
 
 /// Requests that the tier where they queue has not read have no thread yet that could wait for a lock; those it has read
