@@ -150,8 +150,6 @@ pub struct Thread {
     pub cpu_us: u64,
     /// Time runnable but waiting for a processor.
     pub run_queue_wait_us: u64,
-    /// Times it gave up the processor to wait for something.
-    pub voluntary_switches: u64,
     /// Its present state (gauge).
     pub state: ThreadState,
     /// The address of the futex that it waits for (gauge); `None` where it waits for none, or that may not be read.

@@ -64,7 +64,7 @@ mod tests {
         let _ = process::open_files_limit(text);
         let _ = process::schedstat(text);
         let _ = process::stat(text);
-        let _ = process::status(text);
+        let _ = process::allowed_cpus(text);
         let _ = softnet::softnet(text);
     }
 

@@ -205,7 +205,7 @@ fn every_figure_is_in_its_place() {
     tree.file("proc/10/cgroup", "0::/web\n");
     tree.file("cgroup/web/cpu.max", "50000 100000\n");
     tree.file("cgroup/web/cpu.stat", "usage_usec 5\nnr_periods 2\nnr_throttled 1\nthrottled_usec 9\n");
-    tree.file("proc/10/task/10/status", "Name:\tloop\nState:\tD (disk)\nvoluntary_ctxt_switches:\t3\n");
+    tree.file("proc/10/task/10/stat", &format!("10 (loop) D 1{}", " 0".repeat(30)));
     tree.file("proc/10/task/10/schedstat", "2000000 3000000 4\n");
     let sample = sample(&tree);
     let process = sample.processes.iter().find(|process| process.pid == 10).unwrap();
@@ -237,7 +237,7 @@ fn what_the_kernel_does_not_tell_is_absent() {
 #[test]
 fn broken_files_are_survived() {
     let tree = small_server();
-    let names = ["io", "limits", "status", "cgroup", "task/10/status", "task/10/schedstat", "task/x/stat"];
+    let names = ["io", "limits", "status", "cgroup", "task/10/stat", "task/10/schedstat", "task/x/stat"];
     for (index, name) in names.into_iter().enumerate() {
         let broken: Vec<u8> = (0..=255u8).cycle().skip(index * 37).take(5000).collect();
         let path = tree.0.path().join("proc/10").join(name);

@@ -8,6 +8,9 @@ use crate::exchange::{End, Exchange};
 use crate::proc::network::{TcpSocket, TcpState};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// The older request, which knows no family: one walk through the kernel's table of connections finds those of both. The
+/// table is large even where there are few connections.
+const TCPDIAG_GETSOCK: u16 = 18;
 const AF_UNIX: u8 = libc::AF_UNIX as u8;
 const AF_INET: u8 = libc::AF_INET as u8;
 const AF_INET6: u8 = libc::AF_INET6 as u8;
@@ -52,6 +55,14 @@ fn dump_tcp(
     extensions: u8,
     mut each: impl FnMut(&[u8]),
 ) -> io::Result<()> {
+    // struct inet_diag_req: family, prefix lengths, extensions, the socket: any, states, reserved.
+    let mut request = vec![0, 0, 0, extensions];
+    request.resize(52, 0);
+    request.extend(states.0.to_ne_bytes());
+    request.resize(60, 0);
+    if netlink.dump(TCPDIAG_GETSOCK, &request, &mut each).is_ok() {
+        return Ok(());
+    }
     for family in [AF_INET, AF_INET6] {
         // struct inet_diag_req_v2: family, protocol, extensions, padding, states, then the socket: any.
         let mut request = vec![family, IPPROTO_TCP, extensions, 0];

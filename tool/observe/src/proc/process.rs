@@ -5,10 +5,12 @@ use std::ops::RangeInclusive;
 
 use super::number;
 
-/// The fields in use of `/proc/PID/stat` (proc_pid_stat(5)).
+/// The fields in use of `/proc/PID/stat` and `/proc/PID/task/TID/stat` (proc_pid_stat(5)).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: String,
+    /// The letter of the state.
+    pub(crate) state: char,
     pub(crate) parent: u32,
     pub(crate) major_faults: u64,
     pub(crate) user_ticks: u64,
@@ -31,6 +33,7 @@ pub(crate) fn stat(text: &str) -> Option<Stat> {
     let at = |index| number(&fields, index);
     Some(Stat {
         name: name.to_owned(),
+        state: fields.first().and_then(|state| state.chars().next()).unwrap_or('?'),
         parent: u32::try_from(at(1)).unwrap_or(0),
         major_faults: at(9),
         user_ticks: at(11),
@@ -42,31 +45,10 @@ pub(crate) fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// The fields in use of `/proc/PID/status` and `/proc/PID/task/TID/status` (proc_pid_status(5)).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Status {
-    pub(crate) name: String,
-    /// The letter of the state, `?` if there is none.
-    pub(crate) state: char,
-    pub(crate) allowed_cpus: Vec<u32>,
-    pub(crate) voluntary_switches: u64,
-}
-
-/// Parses a `status` file. Missing lines leave their defaults.
-pub(crate) fn status(text: &str) -> Status {
-    let mut status = Status { state: '?', ..Status::default() };
-    for line in text.lines() {
-        let Some((key, value)) = line.split_once(':') else { continue };
-        let value = value.trim();
-        match key {
-            "Name" => value.clone_into(&mut status.name),
-            "State" => status.state = value.chars().next().unwrap_or('?'),
-            "Cpus_allowed_list" => status.allowed_cpus = numbers(value),
-            "voluntary_ctxt_switches" => status.voluntary_switches = value.parse().unwrap_or(0),
-            _ => {}
-        }
-    }
-    status
+/// The processors in `/proc/PID/status` (proc_pid_status(5)) on which it may run, ascending; none if there is no such line.
+pub(crate) fn allowed_cpus(status: &str) -> Vec<u32> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    numbers(list.unwrap_or_default())
 }
 
 /// More processors than any kernel can be built for.
@@ -161,6 +143,7 @@ pub(super) mod tests {
     fn a_name_may_hold_brackets_and_spaces() {
         let expected = Stat {
             name: "nginx: (worker) 1".to_owned(),
+            state: 'S',
             parent: 811,
             major_faults: 9,
             user_ticks: 120,
@@ -181,16 +164,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_status_file() {
-        let text = "Name:\tpool 1\nUmask:\t0022\nState:\tS (sleeping)\nCpus_allowed:\tff\n\
-            Cpus_allowed_list:\t0-3,8\nvoluntary_ctxt_switches:\t42\nnonvoluntary_ctxt_switches:\t7\n";
-        let expected = Status {
-            name: "pool 1".to_owned(),
-            state: 'S',
-            allowed_cpus: vec![0, 1, 2, 3, 8],
-            voluntary_switches: 42,
-        };
-        assert_eq!(status(text), expected);
+    fn the_processors_in_a_status_file() {
+        let text = "Name:\tpool 1\nCpus_allowed:\tff\nCpus_allowed_list:\t0-3,8\nMems_allowed:\t1\n";
+        assert_eq!(allowed_cpus(text), [0, 1, 2, 3, 8]);
+        assert!(allowed_cpus("Cpus_allowed_list").is_empty());
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl ProcessSampler {
 
     fn read_slowly_changing(&mut self, online: &BTreeSet<u32>) {
         let directory = self.paths.process(self.pid);
-        let mut allowed_cpus = process::status(&read_or_empty(&directory.join("status"))).allowed_cpus;
+        let mut allowed_cpus = process::allowed_cpus(&read_or_empty(&directory.join("status")));
         // The kernel's list may name processors that this host could have but does not.
         allowed_cpus.retain(|cpu| online.contains(cpu));
         self.slow = SlowlyChanging {

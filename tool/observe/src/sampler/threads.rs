@@ -13,6 +13,9 @@ use crate::proc::process::{self, Schedstat};
 /// turn.
 const THREADS_MAX: usize = 256;
 
+/// Threads may be renamed, so each name is read once in this many samples.
+const NAMES: u64 = 16;
+
 /// How many of [`THREADS_MAX`] are reserved for threads that were not busy lately.
 const OTHERS: usize = 64;
 
@@ -88,41 +91,44 @@ impl ThreadSampler {
                 return Some(known.thread.clone());
             }
         }
-        known.thread = read_thread(&directory, tid, account)?;
+        let named = !known.thread.name.is_empty() && !(self.samples + u64::from(tid)).is_multiple_of(NAMES);
+        let syscall = read_or_empty(&directory.join("syscall"));
+        // This costs less than the file `stat`, and often suffices.
+        match (account, state_by_syscall(&syscall)) {
+            (Some(account), Some(state)) if named => {
+                (known.thread.state, known.thread.futex) = (state, futex_address(&syscall));
+                known.thread.cpu_us = account.cpu_ns / 1000;
+                known.thread.run_queue_wait_us = account.wait_ns / 1000;
+            }
+            _ => known.thread = read_thread(&directory, tid, account, &syscall)?,
+        }
         Some(known.thread.clone())
     }
 }
 
 /// `None` once the thread is gone.
-fn read_thread(directory: &Path, tid: u32, account: Option<Schedstat>) -> Option<Thread> {
-    let status = process::status(&read_or_empty(&directory.join("status")));
-    if status.state == '?' {
-        return None;
-    }
-    let (state, futex) = state(directory, status.state);
+fn read_thread(directory: &Path, tid: u32, account: Option<Schedstat>, syscall: &str) -> Option<Thread> {
+    let stat = process::stat(&read_or_empty(&directory.join("stat")))?;
+    let (state, futex) = state(directory, stat.state, syscall);
+    let ticks = stat.user_ticks.saturating_add(stat.system_ticks);
+    // For kernels without schedstat.
+    let by_ticks = || ticks.saturating_mul(1_000_000) / ticks_per_second();
     Some(Thread {
         tid,
-        name: status.name,
-        cpu_us: account.map_or_else(|| cpu_by_ticks(directory), |account| account.cpu_ns / 1000),
+        name: stat.name,
+        cpu_us: account.map_or_else(by_ticks, |account| account.cpu_ns / 1000),
         run_queue_wait_us: account.unwrap_or_default().wait_ns / 1000,
-        voluntary_switches: status.voluntary_switches,
         state,
         futex,
     })
 }
 
-/// For kernels without schedstat.
-fn cpu_by_ticks(directory: &Path) -> u64 {
-    let stat = process::stat(&read_or_empty(&directory.join("stat"))).unwrap_or_default();
-    stat.user_ticks.saturating_add(stat.system_ticks).saturating_mul(1_000_000) / ticks_per_second()
-}
-
 /// The state, and the address of the futex that it waits for, if it does and that may be read.
-fn state(directory: &Path, letter: char) -> (ThreadState, Option<u64>) {
+fn state(directory: &Path, letter: char, syscall: &str) -> (ThreadState, Option<u64>) {
     let state = match letter {
         'R' => ThreadState::Running,
         'D' => ThreadState::Disk,
-        'S' => return asleep(directory),
+        'S' => return asleep(directory, syscall),
         'I' => ThreadState::Sleeping,
         _ => ThreadState::Other,
     };
@@ -131,14 +137,23 @@ fn state(directory: &Path, letter: char) -> (ThreadState, Option<u64>) {
 
 /// Whether a sleeping thread waits for a futex. The system call it is in tells, otherwise the kernel function in which it
 /// sleeps. Both need the right to trace the thread.
-fn asleep(directory: &Path) -> (ThreadState, Option<u64>) {
-    let syscall = read_or_empty(&directory.join("syscall"));
-    let in_futex = match system_call(&syscall) {
+fn asleep(directory: &Path, syscall: &str) -> (ThreadState, Option<u64>) {
+    let in_futex = match system_call(syscall) {
         Some(number) if FUTEX_CALLS.contains(&number) => true,
         Some(number) => number == FUTEX_WAITV,
         None => read_or_empty(&directory.join("wchan")).starts_with("futex"),
     };
-    if in_futex { (ThreadState::Futex, futex_address(&syscall)) } else { (ThreadState::Sleeping, None) }
+    if in_futex { (ThreadState::Futex, futex_address(syscall)) } else { (ThreadState::Sleeping, None) }
+}
+
+/// The state as far as the file `syscall` alone tells it: running, or asleep in a call that never waits for a disk.
+fn state_by_syscall(text: &str) -> Option<ThreadState> {
+    match system_call(text) {
+        None => text.starts_with("running").then_some(ThreadState::Running),
+        Some(number) if FUTEX_CALLS.contains(&number) || number == FUTEX_WAITV => Some(ThreadState::Futex),
+        Some(number) => (SLEEPING_CALLS.contains(&number) || OLDER_CALLS.contains(&number))
+            .then_some(ThreadState::Sleeping),
+    }
 }
 
 /// The number of the system call in the file `syscall`; `None` of a running thread.
@@ -157,6 +172,25 @@ pub(super) fn futex_address(text: &str) -> Option<u64> {
 const FUTEX_CALLS: [i64; 2] = [libc::SYS_futex, 455];
 const FUTEX_WAITV: i64 = 449;
 
+/// Calls that wait for a socket, or for time to pass.
+const SLEEPING_CALLS: [i64; 9] = [
+    libc::SYS_epoll_pwait,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+];
+
+/// The same; only the first architectures have them.
+#[cfg(target_arch = "x86_64")]
+const OLDER_CALLS: [i64; 3] = [libc::SYS_epoll_wait, libc::SYS_poll, libc::SYS_select];
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER_CALLS: [i64; 0] = [];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,8 +198,8 @@ mod tests {
     fn lay_out(task: &Path, tid: u32, account: &str, state: char) {
         let directory = task.join(tid.to_string());
         std::fs::create_dir_all(&directory).unwrap();
-        let status = format!("Name:\tworker\nState:\t{state} (x)\nvoluntary_ctxt_switches:\t4\n");
-        std::fs::write(directory.join("status"), status).unwrap();
+        let stat = format!("{tid} (worker) {state} 1{}", " 0".repeat(30));
+        std::fs::write(directory.join("stat"), stat).unwrap();
         std::fs::write(directory.join("schedstat"), account).unwrap();
     }
 
@@ -182,7 +216,36 @@ mod tests {
         assert_eq!(states, [ThreadState::Futex, ThreadState::Futex, ThreadState::Disk]);
         let futexes: Vec<_> = threads.iter().map(|thread| thread.futex).collect();
         assert_eq!(futexes, [Some(0x7f3c), None, None]);
-        assert_eq!((threads[0].cpu_us, threads[0].voluntary_switches, wait_us), (5000, 4, 5));
+        assert_eq!((threads[0].cpu_us, threads[0].name.as_str(), wait_us), (5000, "worker", 5));
+    }
+
+    #[test]
+    fn the_system_call_tells_the_state_unless_it_may_wait_for_a_disk() {
+        let state = |text: &str| state_by_syscall(text);
+        assert_eq!(state("running\n"), Some(ThreadState::Running));
+        assert_eq!(state(&format!("{} 0x1 0x2\n", libc::SYS_futex)), Some(ThreadState::Futex));
+        assert_eq!(state(&format!("{} 0x1 0x2\n", libc::SYS_recvfrom)), Some(ThreadState::Sleeping));
+        assert_eq!(state(&format!("{} 0x1 0x2\n", libc::SYS_read)), None);
+        assert_eq!((state("-1 0x1 0x2\n"), state("")), (None, None));
+    }
+
+    #[test]
+    fn a_known_thread_that_ran_is_told_by_its_system_call_and_renamed_in_time() {
+        let task = tempfile::tempdir().unwrap();
+        lay_out(task.path(), 7, "1000000 0 1\n", 'R');
+        let mut threads = ThreadSampler::new(task.path().to_owned());
+        let mut seen = |account: u64| {
+            std::fs::write(task.path().join("7/schedstat"), format!("{account} 0 2\n")).unwrap();
+            threads.sample().0.remove(0)
+        };
+        seen(2_000_000);
+        std::fs::write(task.path().join("7/syscall"), format!("{} 0x10\n", libc::SYS_futex)).unwrap();
+        std::fs::write(task.path().join("7/stat"), format!("7 (new) S 1{}", " 0".repeat(30))).unwrap();
+        let found = seen(3_000_000);
+        let expected = (ThreadState::Futex, Some(0x10), 3_000, "worker");
+        assert_eq!((found.state, found.futex, found.cpu_us, found.name.as_str()), expected);
+        let names: Vec<String> = (0..NAMES).map(|round| seen(4_000_000 + round).name).collect();
+        assert!(names.contains(&"new".to_owned()), "{names:?}");
     }
 
     #[test]

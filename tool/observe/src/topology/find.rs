@@ -36,7 +36,7 @@ pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
 pub fn find_in(paths: &KernelPaths, target: SocketAddr) -> Result<Topology, ObserveError> {
     let target = SocketAddr::new(target.ip().to_canonical(), target.port());
     let tree = ProcessTree::read(paths)?;
-    let namespaces = Namespaces::read(paths, tree.pids());
+    let namespaces = Namespaces::read(paths, &tree);
     let (namespace, listeners) = listening(&namespaces, target)?;
     let holders = socket_holders(paths, tree.pids(), &listeners);
     let mut topology = Topology {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use super::process_tree::ProcessTree;
 use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
 use crate::netlink::diag::{self, States, UnixSocket};
 use crate::netlink::{self, NetlinkSockets};
@@ -117,18 +118,34 @@ pub(crate) struct Namespaces {
 }
 
 impl Namespaces {
-    pub(crate) fn read(paths: &KernelPaths, pids: impl Iterator<Item = Pid>) -> Self {
+    pub(crate) fn read(paths: &KernelPaths, tree: &ProcessTree) -> Self {
         let mut namespaces = Self { all: vec![Namespace::own(paths)], of: BTreeMap::new() };
-        for pid in pids {
-            let Some(id) = read_id(&paths.process(pid)) else { continue };
-            let known = namespaces.all.iter().position(|namespace| namespace.id == id);
-            let index = known.unwrap_or_else(|| {
-                namespaces.all.push(Namespace::of(paths, pid, id));
-                namespaces.all.len() - 1
-            });
-            namespaces.of.insert(pid, index);
-        }
+        namespaces.refresh(paths, tree);
         namespaces
+    }
+
+    /// Reads those of new processes. The others stay where they are, but for the few whose turn it is to be read again.
+    pub(crate) fn refresh(&mut self, paths: &KernelPaths, tree: &ProcessTree) {
+        let gone = |namespace: &Namespace| namespace.through.is_some_and(|pid| !tree.contains(pid));
+        if self.all.iter().any(gone) {
+            *self = Self { all: vec![Namespace::own(paths)], of: BTreeMap::new() };
+        }
+        let mut known = std::mem::take(&mut self.of);
+        known.retain(|pid, _| !tree.is_due(*pid));
+        for pid in tree.pids() {
+            if let Some(index) = known.get(&pid).copied().or_else(|| self.find(paths, pid)) {
+                self.of.insert(pid, index);
+            }
+        }
+    }
+
+    fn find(&mut self, paths: &KernelPaths, pid: Pid) -> Option<usize> {
+        let id = read_id(&paths.process(pid))?;
+        let known = self.all.iter().position(|namespace| namespace.id == id);
+        Some(known.unwrap_or_else(|| {
+            self.all.push(Namespace::of(paths, pid, id));
+            self.all.len() - 1
+        }))
     }
 
     /// The namespaces that have the address `ip`. A loopback address means our own namespace.

@@ -11,24 +11,45 @@ use crate::proc::process;
 /// children are not its workers.
 pub(crate) const INIT: Pid = 1;
 
+/// Of the processes that are known, one in so many is read again at each refresh, each in its turn.
+const TURNS: u32 = 64;
+
 /// All processes and their parents.
 #[derive(Debug)]
 pub(crate) struct ProcessTree {
     parents: BTreeMap<Pid, Pid>,
     own: Pid,
+    turn: u32,
 }
 
 impl ProcessTree {
     /// Lists the processes.
     pub(crate) fn read(paths: &KernelPaths) -> Result<Self, ObserveError> {
+        let mut tree = Self { parents: BTreeMap::new(), own: std::process::id(), turn: 0 };
+        tree.refresh(paths)?;
+        Ok(tree)
+    }
+
+    /// Lists the processes again. Reading thousands costs much, and few are new: of the others the parent is known, which
+    /// changes only when it ends.
+    pub(crate) fn refresh(&mut self, paths: &KernelPaths) -> Result<(), ObserveError> {
         let pids = paths
             .processes()
             .map_err(|source| ObserveError::Unreadable { path: paths.proc.clone(), source })?;
-        let parent = |pid: Pid| {
-            let stat = process::stat(&read_or_empty(&paths.process(pid).join("stat")))?;
-            Some((pid, stat.parent))
+        self.turn = self.turn.wrapping_add(1);
+        let kept = |pid: Pid| {
+            let parent = self.parents.get(&pid).copied().filter(|_| !self.is_due(pid))?;
+            (parent == 0 || pids.binary_search(&parent).is_ok()).then_some(parent)
         };
-        Ok(Self { parents: pids.into_iter().filter_map(parent).collect(), own: std::process::id() })
+        let read = |pid: Pid| Some(process::stat(&read_or_empty(&paths.process(pid).join("stat")))?.parent);
+        let parents = pids.iter().filter_map(|pid| Some((*pid, kept(*pid).or_else(|| read(*pid))?)));
+        self.parents = parents.collect();
+        Ok(())
+    }
+
+    /// Whether it is this process's turn to be read again, though it is known.
+    pub(crate) fn is_due(&self, pid: Pid) -> bool {
+        pid.wrapping_add(self.turn).is_multiple_of(TURNS)
     }
 
     pub(crate) fn pids(&self) -> impl Iterator<Item = Pid> + '_ {
@@ -121,4 +142,37 @@ fn sockets_of(paths: &KernelPaths, pid: Pid) -> Result<impl Iterator<Item = u64>
         let target = std::fs::read_link(entry.path()).ok()?;
         target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lay_out(paths: &KernelPaths, pid: Pid, parent: Pid) {
+        std::fs::create_dir_all(paths.process(pid)).unwrap();
+        let stat = format!("{pid} (x) S {parent}{}", " 0".repeat(30));
+        std::fs::write(paths.process(pid).join("stat"), stat).unwrap();
+    }
+
+    #[test]
+    fn known_processes_are_read_again_in_turn_and_orphans_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = KernelPaths { proc: folder.path().into(), ..KernelPaths::default() };
+        for (pid, parent) in [(1, 0), (70, 1), (71, 70), (72, 70)] {
+            lay_out(&paths, pid, parent);
+        }
+        let mut tree = ProcessTree::read(&paths).unwrap();
+        assert_eq!(tree.with_descendants([70].into()), [70, 71, 72].into());
+        lay_out(&paths, 72, 1);
+        lay_out(&paths, 73, 70);
+        tree.refresh(&paths).unwrap();
+        assert_eq!(tree.with_descendants([70].into()), [70, 71, 72, 73].into(), "73 is new, 72 is known");
+        (0..TURNS).for_each(|_| tree.refresh(&paths).unwrap());
+        assert_eq!(tree.with_descendants([70].into()), [70, 71, 73].into());
+        std::fs::remove_dir_all(paths.process(70)).unwrap();
+        lay_out(&paths, 71, 73);
+        tree.refresh(&paths).unwrap();
+        assert!(!tree.contains(70));
+        assert_eq!(tree.with_descendants([73].into()), [71, 73].into(), "the parent that was known is gone");
+    }
 }

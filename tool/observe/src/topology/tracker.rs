@@ -14,11 +14,13 @@ use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
 pub(crate) struct TopologyTracker {
     paths: KernelPaths,
     tiers: TierSearch,
+    /// The processes and their namespaces at the last search.
+    known: Option<(ProcessTree, Namespaces)>,
 }
 
 impl TopologyTracker {
     pub(crate) fn new(paths: &KernelPaths) -> Self {
-        Self { paths: paths.clone(), tiers: TierSearch::default() }
+        Self { paths: paths.clone(), tiers: TierSearch::default(), known: None }
     }
 
     /// Searches again for descendants and for tiers behind, and for the servers themselves if all of them ended.
@@ -26,16 +28,28 @@ impl TopologyTracker {
         if topology.is_unseen() {
             return;
         }
-        let Ok(tree) = ProcessTree::read(&self.paths) else { return };
+        let Some((tree, namespaces)) = self.processes() else { return };
         topology.servers = tree.alive(&topology.servers);
         topology.downstream = tree.alive(&topology.downstream);
         if topology.servers.is_empty() {
             self.find_again(topology);
-            return;
+        } else {
+            topology.retain_callers(|pid| tree.contains(pid));
+            self.tiers.extend(&self.paths, &tree, &namespaces, topology);
         }
-        topology.retain_callers(|pid| tree.contains(pid));
-        let namespaces = Namespaces::read(&self.paths, tree.pids());
-        self.tiers.extend(&self.paths, &tree, &namespaces, topology);
+        self.known = Some((tree, namespaces));
+    }
+
+    /// All processes now.
+    fn processes(&mut self) -> Option<(ProcessTree, Namespaces)> {
+        let Some((mut tree, mut namespaces)) = self.known.take() else {
+            let tree = ProcessTree::read(&self.paths).ok()?;
+            let namespaces = Namespaces::read(&self.paths, &tree);
+            return Some((tree, namespaces));
+        };
+        tree.refresh(&self.paths).ok()?;
+        namespaces.refresh(&self.paths, &tree);
+        Some((tree, namespaces))
     }
 
     fn find_again(&self, topology: &mut Topology) {
