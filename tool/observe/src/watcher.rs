@@ -14,14 +14,14 @@ use crate::topology::Topology;
 use crate::topology::tracker::TopologyTracker;
 
 /// Sampling may take at most one part in this many of a processor; the interval grows with the cost of a sample.
-const SAMPLE_SHARE: u64 = 125;
+const SAMPLE_SHARE: u64 = 130;
 
 /// The same limit for the search for new processes, whose cost grows with the host's connections. Together the two stay
 /// within 1 %.
 const TRACK_SHARE: u64 = 500;
 
-/// The same limit for looks at threads: 2 %, while they are asked for.
-const LOOK_SHARE: u64 = 50;
+/// The same limit for looks at threads, while they are asked for.
+const LOOK_SHARE: u64 = 60;
 
 /// The mean time between looks at threads.
 const LOOK_PERIOD: Duration = Duration::from_millis(40);

@@ -207,6 +207,11 @@ fn waiting(role: &str, at_one: f64, in_all: f64) -> Waiters {
 #[test]
 fn threads_that_wait_for_one_mutex_are_at_one_futex_and_parked_ones_are_not() {
     assert_eq!(waiting("queue 127.0.0.1:0", 5.0, 5.0).at_one.unwrap().mean, 5.0);
+    assert_eq!(
+        waiting("queue-anew 127.0.0.1:0", 5.0, 5.0).at_one.unwrap().mean,
+        5.0,
+        "threads that do not last"
+    );
     assert_eq!(waiting("park 127.0.0.1:0", 1.0, 5.0).at_one.unwrap().mean, 1.0);
 }
 

@@ -7,10 +7,18 @@ use std::path::Path;
 use analysis::counters::{ProcessLook, Role};
 
 use super::threads::futex_address;
+use crate::kernel_files::numbered_entries;
 
 /// How many threads a look covers, of all processes together. Of processes with more, it covers some of their threads,
 /// and others at the next look.
 const THREADS_MAX: usize = 128;
+
+/// Where there are more threads, they are those of the last sample, since listing them takes long. Otherwise they are listed
+/// for each look: a server may start one for each request.
+const LISTED_MAX: usize = 512;
+
+/// Room for threads that were started since the last sample.
+const SPARE: usize = 16;
 
 /// A process to look at.
 pub(super) struct Looked<'a> {
@@ -18,7 +26,7 @@ pub(super) struct Looked<'a> {
     pub(super) name: &'a str,
     /// Its directory `task`.
     pub(super) task: &'a Path,
-    /// The numbers of its threads.
+    /// The numbers of its threads at the last sample.
     pub(super) tids: &'a [u32],
 }
 
@@ -31,7 +39,7 @@ pub(super) fn look(mut processes: Vec<Looked<'_>>, number: usize) -> Vec<Process
     processes.rotate_left(first);
     processes.truncate(THREADS_MAX / 2);
     processes.sort_by_key(|process| process.tids.len());
-    let counts = processes.iter().map(|process| process.tids.len());
+    let counts = processes.iter().map(|process| process.tids.len().max(SPARE));
     let allotted = allotted(&counts.collect::<Vec<_>>(), THREADS_MAX);
     processes.iter().zip(allotted).filter_map(|(process, most)| look_at(process, most, number)).collect()
 }
@@ -60,13 +68,15 @@ fn chosen(tids: &[u32], most: usize, number: usize) -> impl Iterator<Item = u32>
 }
 
 fn look_at(process: &Looked<'_>, most: usize, number: usize) -> Option<ProcessLook> {
+    let listed = process.tids.len() <= LISTED_MAX;
+    let now = if listed { numbered_entries(process.task).ok()? } else { process.tids.to_vec() };
     let mut look = ProcessLook {
         role: process.role,
         name: process.name.to_owned(),
-        threads: u32::try_from(process.tids.len()).unwrap_or(u32::MAX),
+        threads: u32::try_from(now.len()).unwrap_or(u32::MAX),
         ..ProcessLook::default()
     };
-    for tid in chosen(process.tids, most, number) {
+    for tid in chosen(&now, most, number) {
         let mut buffer = [0; 256];
         let Some(call) = system_call(&process.task.join(tid.to_string()), &mut buffer) else { continue };
         look.looked_at += 1;
@@ -130,8 +140,10 @@ mod tests {
             looked_at: 3,
             futexes: vec![0x10],
         };
-        assert_eq!(look(vec![of(&[1, 2, 3, 4]), of(&[1])], 7), [expected], "the fourth thread is gone");
-        assert!(look(vec![of(&[8, 9])], 0).is_empty(), "nothing may be read");
+        std::fs::create_dir_all(folder.path().join("4")).unwrap();
+        assert_eq!(look(vec![of(&[1, 8]), of(&[1])], 7), [expected], "the fourth thread is gone by now");
+        let nowhere = Looked { task: Path::new("/nowhere"), ..of(&[8, 9]) };
+        assert!(look(vec![nowhere], 0).is_empty(), "nothing may be read");
     }
 
     #[test]

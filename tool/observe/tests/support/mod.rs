@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 const ROLE: &str = "OBSERVE_TEST_ROLE";
 
@@ -135,6 +136,23 @@ pub(crate) fn run_role() {
         "park" => {
             (0..5).for_each(|_| drop(thread::spawn(thread::park)));
             serve(&announce);
+        }
+        "queue-anew" => {
+            let mutex = Mutex::new(());
+            thread::scope(|threads| {
+                // All of them are new five times a second.
+                threads.spawn(|| {
+                    loop {
+                        let held = mutex.lock().unwrap();
+                        let waiting: Vec<_> = (0..5).map(|_| threads.spawn(|| drop(mutex.lock()))).collect();
+                        thread::sleep(Duration::from_millis(200));
+                        drop(held);
+                        waiting.into_iter().for_each(|thread| thread.join().unwrap());
+                    }
+                });
+                serve(&announce);
+                std::process::exit(0);
+            });
         }
         "churn" => {
             thread::spawn(|| {
