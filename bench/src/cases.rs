@@ -10,6 +10,7 @@ mod sharing;
 mod start_up;
 mod tiers;
 mod uploads;
+mod watching;
 
 use crate::tools::{
     effort::{Effort, Result},
@@ -34,7 +35,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 27] = [
+pub(crate) const ALL: [Case; 28] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -158,4 +159,5 @@ pub(crate) const ALL: [Case; 27] = [
         measure: Ratios(sharing::links::measure),
     },
     Case { name: "start-up", title: "start-up", measure: Ratios(start_up::measure) },
+    Case { name: "watching", title: "what watching a server costs", measure: Ratios(watching::measure) },
 ];

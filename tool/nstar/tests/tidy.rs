@@ -45,7 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sweep", &["analysis", "load", "observe"]),
     ("experiment", &["analysis", "load", "observe", "sweep"]),
     ("nstar", &["analysis", "experiment", "load", "report", "sweep"]),
-    ("bench", &["database-server", "experiment", "share"]),
+    ("bench", &["database-server", "experiment", "observe", "share"]),
     ("truth", &["database-server"]),
     // And every system.
     (

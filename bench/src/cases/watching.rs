@@ -1,0 +1,111 @@
+//! What watching a server costs: the CPU time of the thread that samples it, as a share of a core. It would otherwise be
+//! taken from the server, and be part of what is measured.
+
+use std::{
+    fs,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use observe::{KernelPaths, Watcher};
+
+use crate::{
+    programs::servers::files_on,
+    tools::{
+        effort::{Effort, Result},
+        table::{Against, Row},
+        workspace::{CLIENTS, ServerProcess, Workspace},
+    },
+};
+
+/// Limits, % of a core: while the number of users is raised, and while threads are looked at closely.
+const REACH: f64 = 1.0;
+const REACH_CLOSELY: f64 = 3.0;
+
+/// Connections, each with a thread of the server that is woken ten times a second or so.
+const USERS: u32 = 64;
+
+/// Processes beside the server that do nothing.
+const IDLE: usize = 2_000;
+
+/// Between samples, as in a sweep.
+const PERIOD: Duration = Duration::from_millis(250);
+
+pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
+    workspace.file("1k", 1_000)?;
+    let server = files_on(workspace, "threads")?;
+    let _load = light_load(workspace, &server)?;
+    let mut rows = rows("watching a server of 64 threads", &server, effort)?;
+    let _idle = (0..IDLE).map(|_| idle()).collect::<Result<Vec<_>>>()?;
+    rows.extend(self::rows("the same beside 2 000 idle processes", &server, effort)?);
+    Ok(rows)
+}
+
+/// A process that is ended with the value.
+struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // Fails only if it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn started(command: &mut Command) -> Result<Beside> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(Beside(command.spawn()?))
+}
+
+fn idle() -> Result<Beside> {
+    started(Command::new("sleep").arg("infinity"))
+}
+
+/// Keeps all threads of the server awake now and then, and leaves the processors nearly idle.
+fn light_load(workspace: &Workspace, server: &ServerProcess) -> Result<Beside> {
+    let url = format!("http://{}/1k", server.address);
+    let users = USERS.to_string();
+    let program = workspace.ours("nstar");
+    let load = ["load", &url, "-c", &users, "--think", "100ms", "-d", "1h", "--no-progress"];
+    started(Command::new("taskset").args(["-c", &CLIENTS.to_string(), &program]).args(load))
+}
+
+fn rows(work: &str, server: &ServerProcess, effort: Effort) -> Result<Vec<Row>> {
+    let row = |work: String, limit| Row {
+        work,
+        unit: "% of a core",
+        ours: Vec::new(),
+        against: Against::AtMost(limit),
+    };
+    let mut rows = vec![row(work.to_owned(), REACH), row(format!("{work}, closely"), REACH_CLOSELY)];
+    let watcher = Watcher::start(KernelPaths::default(), observe::find(server.address)?, PERIOD)?;
+    // The first search reads everything.
+    thread::sleep(Duration::from_secs(2));
+    for _ in 0..effort.rounds {
+        for (row, closely) in rows.iter_mut().zip([false, true]) {
+            watcher.look_closely(closely);
+            row.ours.push(percent_of_a_core(effort.seconds)?);
+        }
+    }
+    Ok(rows)
+}
+
+/// What the watching thread uses meanwhile.
+fn percent_of_a_core(seconds: u32) -> Result<f64> {
+    let (begun, before_ns) = (Instant::now(), watching_ns()?);
+    thread::sleep(Duration::from_secs(seconds.into()));
+    Ok((watching_ns()? - before_ns) / 1e9 / begun.elapsed().as_secs_f64() * 100.0)
+}
+
+/// CPU time so far of this process's thread that watches, nanoseconds.
+fn watching_ns() -> Result<f64> {
+    for task in fs::read_dir("/proc/self/task")?.flatten() {
+        let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        if read("comm").trim_end() == "nstar-observe" {
+            let account = read("schedstat");
+            return Ok(account.split_whitespace().next().ok_or("the kernel keeps no schedstat")?.parse()?);
+        }
+    }
+    Err("nothing watches".into())
+}
