@@ -79,7 +79,7 @@ fn with_overflows(curve: &Curve, finding: Finding) -> Finding {
     let count = overflowing(curve).count() as f64;
     let mean = |read: fn(&Step) -> f64| overflowing(curve).map(read).sum::<f64>() / count;
     let (overflows_per_s, users) = (mean(|step| step.usage.listening.overflows_per_s), curve.star_users());
-    let finding = finding.seeing(if overflows_per_s > 0.0 {
+    let finding = finding.seeing(if overflows_per_s > 0.0 && curve.observed() {
         let drops_per_s = mean(|step| step.usage.listening.drops_per_s);
         Seen::ListenQueueFull { overflows_per_s, drops_per_s, users }
     } else {
@@ -99,10 +99,12 @@ fn overflowing(curve: &Curve) -> impl DoubleEndedIterator<Item = &Step> {
     curve.steps().iter().filter(move |step| step.users >= from && overflows_per_s(step) >= OVERFLOWS_PER_S)
 }
 
-/// Connections that were not let in, per second: as the server's host counts them, and as the generator's does.
+/// Connections that were not let in, per second: as the generator's host counts them, and as the server's does where that
+/// is watched.
 fn overflows_per_s(step: &Step) -> f64 {
     let listening = &step.usage.listening;
-    listening.overflows_per_s.max(listening.drops_per_s).max(listening.retried_per_s)
+    let overflows = listening.overflows_per_s.max(listening.drops_per_s);
+    if step.usage.observed() { overflows.max(listening.retried_per_s) } else { listening.retried_per_s }
 }
 
 /// Users without a connection: those that throughput times response time does not account for.

@@ -190,6 +190,8 @@ fn a_server_on_another_host_is_not_blamed_for_handshakes_without_that() {
         |found: Conclusion| assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown, "{found:#?}");
     unknown(concluded_out_of_sight(16, 0.0));
     unknown(concluded_out_of_sight(32, 12.0));
+    let here = sweep().tier(server("far")).hidden().delay_us(20_000.0).admitted(16).room_for(16);
+    unknown(here.listen_queue(40.0, 0).conclude());
 }
 
 #[test]
