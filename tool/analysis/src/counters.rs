@@ -101,6 +101,9 @@ pub struct Process {
     pub started_ticks: u64,
     /// The kernel's short name of it.
     pub name: String,
+    /// The file that it runs, without the folders: `python3.11` for a script that has a name of its own. Empty where that may
+    /// not be read.
+    pub program: String,
     /// Its role in the measurement.
     pub role: Role,
     /// CPU time in user mode.

@@ -38,6 +38,8 @@ pub struct Group {
     pub role: Role,
     /// The kernel's short name of them.
     pub name: String,
+    /// The file that they run, without the folders; empty where that may not be read.
+    pub program: String,
     /// Numbers of the processes that did the work, ascending.
     pub pids: Vec<u32>,
     /// Most of them in any one sample.
@@ -180,6 +182,7 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
     Group {
         role,
         name,
+        program: tally.program.clone(),
         processes: tally.most_at_once,
         cores,
         kernel: tally.system_us as f64 / (tally.user_us as f64 + tally.system_us as f64).max(1.0),

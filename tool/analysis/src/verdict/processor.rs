@@ -38,7 +38,7 @@ const IN_TURN: Probability = Probability::new(0.05);
 /// Only of interpreters with a global lock is it known that this is no coincidence.
 const MAYBE_IN_STEP: f64 = 0.75;
 
-/// How the names of processes begin that run an interpreter with a global lock.
+/// How the names of programs begin that are an interpreter with a global lock.
 const INTERPRETERS: [&str; 6] = ["python", "gunicorn", "uvicorn", "uwsgi", "ruby", "puma"];
 
 /// Threads that wait for a processor are worth telling from here on.
@@ -61,7 +61,8 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     } else if thread_busy >= FULL && !peak.one_core() {
         one_thread(curve, of, peak, thread_busy)
     } else {
-        never_asleep(curve, of, peak).or_else(|| one_at_a_time(curve, of, peak))?
+        let in_turn = || one_at_a_time(curve, of, peak).or_else(|| interpreter_full(curve, of, peak));
+        never_asleep(curve, of, peak).or_else(in_turn)?
     };
     if !follows_load(curve, of) {
         return None;
@@ -161,7 +162,7 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
     if likelier < LIKELIER {
         return None;
     }
-    let interpreter = INTERPRETERS.iter().any(|name| of.name.starts_with(name));
+    let interpreter = is_interpreter(peak);
     let most = if interpreter { INDIRECT.share() } else { MAYBE_IN_STEP };
     let confidence = Probability::new(IN_TURN.times_odds(likelier).share().min(most));
     // The threads of an interpreter wait for its global lock in the same way as those of other programs for their own.
@@ -182,6 +183,30 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
             samples,
         });
     Some(waiters.into_iter().fold(found, Finding::seeing))
+}
+
+/// An interpreter that computes for the whole time of one core, and whose other threads have to wait for its global lock. They
+/// fight for it, so that more users may cost more processor time and get less done.
+fn interpreter_full(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding> {
+    let cores = curve.group_mean(of, |group| group.busiest_process_cores);
+    let full = ONE_AT_A_TIME.contains(&cores) && peak.cores <= *ONE_AT_A_TIME.end();
+    if !is_interpreter(peak) || !full || peak.one_core() || !processors_are_free(curve, of) {
+        return None;
+    }
+    let program = if peak.program.is_empty() { &peak.name } else { &peak.program };
+    Some(
+        Finding::new(ResourceKind::SingleThread, INDIRECT)
+            .held_by(Identity::Thread(of.clone()))
+            .busy(cores.min(1.0))
+            .weaker_by(1.0 - NOT_BUSY)
+            .seeing(cpu_busy(curve, of, Busy::OneAtATime { cores }))
+            .seeing(Seen::GlobalLock { program: program.clone(), cores: peak.allowed_count() as u64 }),
+    )
+}
+
+fn is_interpreter(group: &Group) -> bool {
+    let begins = |name: &str| INTERPRETERS.iter().any(|interpreter| name.starts_with(interpreter));
+    begins(&group.program) || begins(&group.name)
 }
 
 /// Share of the samples on the plateau that found some thread running or waiting to run, and how many there were.

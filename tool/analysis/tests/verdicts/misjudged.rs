@@ -12,6 +12,10 @@ fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
 }
 
+fn holder(found: &Conclusion) -> &str {
+    found.verdict.bottleneck.holder.as_str()
+}
+
 fn says(found: &Conclusion, what: &str) -> bool {
     found.verdict.bottleneck.evidence.iter().any(|said| said.contains(what))
 }
@@ -332,4 +336,18 @@ fn work_that_came_and_grew_with_the_load_is_not_that_of_strangers() {
     let found = conclude(&lab.observed(), &Context { rest: before.rest(), ..lab.context.clone() });
     assert_eq!(kind(&found), ResourceKind::Cpu, "{:#?}", found.verdict);
     assert!(found.verdict.is_conclusive(), "{:#?}", found.verdict);
+}
+
+/// A Python application used a whole core with one user, and got less done with more: its threads fought for the global lock,
+/// and it was said that nothing was busy.
+#[test]
+fn an_interpreter_that_computes_all_the_time_is_a_single_thread() {
+    let named = |name| {
+        let tier = server(name).demand_us(4_800.0).threads(2).independent_threads();
+        sweep().delay_us(100.0).tier(tier).pool(1, 4_900.0).falling(0.01).conclude()
+    };
+    let (python, other) = (named("python3"), named("app"));
+    assert_eq!((kind(&python), holder(&python)), (ResourceKind::SingleThread, "python3 (pid 812)"));
+    assert!(says(&python, "python3 lets one thread of a process compute at a time"), "{python:#?}");
+    assert_ne!(kind(&other), ResourceKind::SingleThread, "{other:#?}");
 }

@@ -1,6 +1,7 @@
 //! Samples of a process.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use analysis::counters::{Process, Role};
 
@@ -42,6 +43,7 @@ pub(super) struct ProcessSampler {
 
 #[derive(Debug, Default)]
 struct SlowlyChanging {
+    program: String,
     allowed_cpus: Vec<u32>,
     open_files_limit: Option<u64>,
 }
@@ -81,6 +83,7 @@ impl ProcessSampler {
             pid: self.pid,
             started_ticks: stat.started_ticks,
             name: stat.name,
+            program: self.slow.program.clone(),
             role,
             user_us,
             system_us,
@@ -114,6 +117,7 @@ impl ProcessSampler {
         // The kernel's list may name processors that this host could have but does not.
         allowed_cpus.retain(|cpu| online.contains(cpu));
         self.slow = SlowlyChanging {
+            program: program(&directory),
             allowed_cpus,
             open_files_limit: process::open_files_limit(&read_or_empty(&directory.join("limits"))),
         };
@@ -139,6 +143,13 @@ impl ProcessSampler {
         }
         numbered_entries(&directory).ok().map(|entries| entries.len() as u64)
     }
+}
+
+/// The file that a process runs, without the folders.
+fn program(directory: &Path) -> String {
+    let path = std::fs::read_link(directory.join("exe")).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.trim_end_matches(" (deleted)").to_owned()
 }
 
 fn ticks_to_us(ticks: u64) -> u64 {

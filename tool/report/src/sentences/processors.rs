@@ -34,6 +34,11 @@ pub(super) fn full(seen: &ProcessorEvidence) -> String {
             percent(*runnable),
             count(*samples)
         ),
+        ProcessorEvidence::GlobalLock { program, cores: may_use } => format!(
+            "It may use {} cores, but {program} lets one thread of a process compute at a time: the others wait for its \
+             global lock.",
+            count(*may_use)
+        ),
         ProcessorEvidence::OneThreadAtATime { threads, cores, runnable, samples } => {
             one_at_a_time(*threads, *cores, *runnable, *samples)
         }

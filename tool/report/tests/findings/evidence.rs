@@ -73,6 +73,7 @@ fn processors() -> Vec<ProcessorEvidence> {
         TooFewThreads { cores: 8, threads: 2 },
         ThreadFull { cores: 4, thread: "writer".into(), tid: 815, others_cores: 0.4 },
         NeverAsleep { runnable: 0.97, samples: 120 },
+        GlobalLock { program: "python3.11".to_owned(), cores: 4 },
         OneThreadAtATime { threads: 16, cores: 4, runnable: 0.99, samples: 120 },
         OneThreadAtATime { threads: 16, cores: 4, runnable: 0.0, samples: 0 },
     ]);

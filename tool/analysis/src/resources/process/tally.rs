@@ -13,6 +13,7 @@ type ProcessKey = (u32, u64);
 /// Sums for one group so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
+    pub(super) program: String,
     pub(super) most_at_once: usize,
     pub(super) samples_runnable: usize,
     pub(super) samples_disk: usize,
@@ -45,6 +46,7 @@ impl Tally {
     /// Adds the gauges of one process in one sample.
     pub(super) fn add_sample(&mut self, process: &Process) {
         self.most_threads = self.most_threads.max(process.thread_count);
+        self.program.clone_from(&process.program);
         let entry = self.by_process.entry((process.pid, process.started_ticks)).or_default();
         entry.allowed_count = process.allowed_cpus;
         entry.allowed_numbers.clone_from(&process.allowed_cpu_numbers);

@@ -46,6 +46,13 @@ pub enum ProcessorEvidence {
         #[serde(rename = "looks")]
         samples: u64,
     },
+    /// An interpreter that lets one thread of a process compute at a time.
+    GlobalLock {
+        /// The interpreter, such as `python3.11`.
+        program: String,
+        /// Cores that the process may use.
+        cores: u64,
+    },
     /// Threads that never use more than one core together, as behind a global lock.
     OneThreadAtATime {
         /// Threads that worked.
