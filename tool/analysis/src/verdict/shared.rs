@@ -39,7 +39,7 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
         taken_by_generator(shares)
     } else {
         let finding = taken_by_tiers(curve, &of, shares);
-        if unseen { finding.less_sure().seeing(Seen::UnseenWork) } else { finding }
+        if unseen { finding.less_sure().seeing(Seen::UnseenWork) } else { without_generator(finding, shares) }
     };
     let own = [Identity::Processes(of.clone()), Identity::Thread(of), Identity::Host];
     Some(finding.about(own).busy(busy).weaker_by(WEAKER_THAN_OWN_USE))
@@ -57,15 +57,14 @@ fn taken_by_tiers(curve: &Curve, of: &Processes, shares: Shares) -> Finding {
     if threads > 0.0 {
         finding = finding.seeing(CpuTimeEvidence::RunQueue { threads });
     }
-    if shares.generator <= 0.0 {
-        return finding;
-    }
-    finding = finding.about([Identity::Generator]);
-    let throughput_per_s = shares.available / demand_us * 1e6;
-    if throughput_per_s.is_finite() {
-        finding = finding.seeing(Seen::WithoutGenerator { throughput_per_s });
-    }
-    finding
+    if shares.generator > 0.0 { finding.about([Identity::Generator]) } else { finding }
+}
+
+/// Adds what the tiers would reach with the processors to themselves, by what was seen of their work.
+fn without_generator(finding: Finding, shares: Shares) -> Finding {
+    let throughput_per_s = finding.demand_us.map_or(0.0, |demand_us| shares.available / demand_us * 1e6);
+    let tells = shares.generator > 0.0 && throughput_per_s.is_finite() && throughput_per_s > 0.0;
+    if tells { finding.seeing(Seen::WithoutGenerator { throughput_per_s }) } else { finding }
 }
 
 fn taken_by_generator(shares: Shares) -> Finding {
@@ -84,14 +83,15 @@ fn taken_by_others(shares: Shares) -> Finding {
 }
 
 /// Whether what others used was in proportion to the throughput at every lighter step, of which there must be two, or one
-/// where it hardly used anything before the load began. Work that is (softirqs, children too short-lived to be seen) belongs
+/// where the host hardly did anything before the load began. Work that is (softirqs, children too short-lived to be seen) belongs
 /// to the load; work that only came at the same time does not.
 fn in_proportion(curve: &Curve, of: &Processes) -> bool {
     let per_request = |step: &Step| Some(shares_of(step, of)?.others / step.throughput_per_s);
     let Some(full) = curve.mean(per_request) else { return false };
     let lighter: Vec<f64> = curve.lighter().filter_map(per_request).collect();
     let proportional = |one: &f64| (one / full - 1.0).abs() <= PROPORTIONAL;
-    let before = || curve.at_rest().and_then(|rest| Some(shares_of(rest, of)?.others));
+    // Tiers may be found only once they are called, so what they did before is in it as well.
+    let before = || curve.at_rest().map(|rest| rest.usage.host.cpus.iter().map(|cpu| cpu.busy).sum::<f64>());
     let now = || curve.mean(|step| Some(shares_of(step, of)?.others));
     let came_with_load = || before().zip(now()).is_some_and(|(before, now)| before < PROPORTIONAL * now);
     let enough = lighter.len() >= 2 || (lighter.len() == 1 && came_with_load());

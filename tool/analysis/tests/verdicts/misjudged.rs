@@ -332,10 +332,12 @@ fn work_that_came_and_grew_with_the_load_is_not_that_of_strangers() {
         let tier = tier.unseen_children(0.75).state(ThreadState::Running);
         sweep().users(&[1, 4, 8, 16]).tier(tier).delay_us(300.0)
     };
-    let (lab, before) = (scripts(3_600.0), scripts(0.0));
+    // The scripts' parent is found only once it is called.
+    let (lab, before) = (scripts(3_600.0), sweep().tier(server("nginx").demand_us(0.0)));
     let found = conclude(&lab.observed(), &Context { rest: before.rest(), ..lab.context.clone() });
     assert_eq!(kind(&found), ResourceKind::Cpu, "{:#?}", found.verdict);
     assert!(found.verdict.is_conclusive(), "{:#?}", found.verdict);
+    assert!(!says(&found, "to itself the server would reach"), "most of its work was not seen: {found:#?}");
 }
 
 /// A Python application used a whole core with one user, and got less done with more: its threads fought for the global lock,
