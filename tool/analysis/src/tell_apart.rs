@@ -155,12 +155,11 @@ impl Trial {
 
     /// What the pairs say. `None` where there are too few.
     pub fn result(&self) -> Option<TimesCompared> {
-        let longer: Vec<f64> = self.pairs.iter().map(|pair| pair.second_us - pair.first_us).collect();
+        let longer = self.longer_us();
         if longer.len() < PAIRS_MIN || longer.iter().any(|us| !us.is_finite()) {
             return None;
         }
-        let first: Vec<f64> = self.pairs.iter().map(|pair| pair.first_us).collect();
-        let (first_us, longer_us) = (mean(&first), mean(&longer));
+        let (first_us, longer_us) = (self.first_us(), mean(&longer));
         let half = half_width(&longer, 0.95);
         let expected_us = self.plan.expected_us();
         Some(TimesCompared {
@@ -181,11 +180,17 @@ impl Trial {
         if told { self.log_odds(self.plan.at_servers_us(workers)) } else { 0.0 }
     }
 
+    fn longer_us(&self) -> Vec<f64> {
+        self.pairs.iter().map(|pair| pair.second_us - pair.first_us).collect()
+    }
+
+    fn first_us(&self) -> f64 {
+        mean(&self.pairs.iter().map(|pair| pair.first_us).collect::<Vec<_>>())
+    }
+
     /// The odds of a range in which the longer times would lie, against the other explanation.
     fn log_odds(&self, expected_us: [f64; 2]) -> f64 {
-        let longer: Vec<f64> = self.pairs.iter().map(|pair| pair.second_us - pair.first_us).collect();
-        let first: Vec<f64> = self.pairs.iter().map(|pair| pair.first_us).collect();
-        let seen = Seen::new(&longer, UNLIKE * mean(&first));
+        let seen = Seen::new(&self.longer_us(), UNLIKE * self.first_us());
         let odds = (seen.likelihood(expected_us) / seen.likelihood(self.plan.otherwise_us())).ln();
         if odds.is_nan() { 0.0 } else { odds.clamp(-MOST, MOST) }
     }

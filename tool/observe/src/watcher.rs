@@ -34,11 +34,12 @@ const TRACK_PERIOD: Duration = Duration::from_secs(1);
 
 /// A background thread that samples a [`Topology`] once a period and keeps the samples.
 ///
-/// Watching takes at most 1 % of one processor on average, and 3 % while threads are looked at closely: where many processes,
-/// threads or connections make it expensive, samples and looks come less often than asked for. Of a process with more than 256 threads, each sample covers the 192
-/// busiest and 64 of the others in turn. The watcher's own thread, `nstar-observe`, is one of the generator's. Once a
-/// second, or less often with thousands of connections, the topology is searched for new processes: workers, children,
-/// and tiers reached by connections that were not open before.
+/// Watching takes at most 1 % of one processor on average, and 3 % while threads are looked at closely: where many
+/// processes, threads or connections make it expensive, samples and looks come less often than asked for. Of a process
+/// with more than 256 threads, each sample covers the 192 busiest and 64 of the others in turn. The watcher's own
+/// thread, `nstar-observe`, is one of the generator's. Once a second, or less often with thousands of connections, the
+/// topology is searched for new processes: workers, children, and tiers reached by connections that were not open
+/// before.
 #[derive(Debug)]
 pub struct Watcher {
     shared: Arc<Shared>,

@@ -44,7 +44,7 @@ const BY_CHANCE: f64 = 0.01;
 const SPARE: f64 = 0.95;
 
 /// With fewer threads than this waiting for a processor, on average, users do not queue for it.
-const HARDLY_ANY: f64 = 0.2;
+const UNWANTED: f64 = 0.2;
 
 /// The limit on open descriptors.
 pub(super) fn descriptors(curve: &Curve) -> Option<Finding> {
@@ -131,7 +131,7 @@ fn had_room_beyond(curve: &Curve) -> bool {
 /// has time to spare while they wait, and no thread wants it.
 pub(super) fn queue_at_locks(curve: &Curve, of: &Processes) -> bool {
     let mean = |read: fn(&Group) -> f64| curve.group_mean(of, read);
-    let spare = mean(Group::busy) < SPARE && mean(|group| group.run_queue) < HARDLY_ANY;
+    let spare = mean(Group::busy) < SPARE && mean(|group| group.run_queue) < UNWANTED;
     spare && waiters::seen(curve, of).is_some()
 }
 
