@@ -9,6 +9,7 @@ mod entry;
 mod findings;
 mod looks;
 mod order;
+mod pilots;
 mod ratio;
 mod seen;
 mod shape;
@@ -23,6 +24,7 @@ pub use claims::{Claim, Quantity, Requirement, Trend, checked};
 pub use entry::{Finished, entry};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use order::{open_variants, order};
+pub use pilots::{has_settled, pilots};
 pub use seen::{Case, Open, PairCount, Seen};
 pub use shape::{Beside, Course, Gap, beside};
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
@@ -173,7 +175,8 @@ pub struct Entry {
     pub of_baseline: Option<OfFastest>,
     /// Whether the throughput is only a lower bound: the generator was the limit, or throughput never stopped growing.
     pub lower_bound: bool,
-    /// How many runs gave only a lower bound although most did not. They count towards no throughput and no response time.
+    /// How many runs gave only a lower bound, or were beside other work, although most were not. They count towards no
+    /// throughput and no response time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub runs_set_aside: u32,
     /// Users: N* of a sweep (median over runs), or those of the load.

@@ -22,7 +22,6 @@ pub fn compare(
     seed: u64,
     file: impl Fn(&Part) -> String,
 ) -> Comparison {
-    let finished = |part: &Part| Finished { run: part.run.clone(), file: file(part), round: part.round };
     let mut compared = Comparison {
         schema: comparison::SCHEMA.to_owned(),
         title: experiment.title.clone(),
@@ -37,7 +36,7 @@ pub fn compare(
         works: experiment
             .works
             .iter()
-            .filter_map(|work| of_work(experiment, work, outcome, &finished))
+            .filter_map(|work| of_work(experiment, work, &outcome.parts, &file))
             .collect(),
         left_out: outcome.left_out.clone(),
         published: Vec::new(),
@@ -64,15 +63,15 @@ fn about_all(experiment: &Experiment, claim: &Claim) -> Claim {
 fn of_work(
     experiment: &Experiment,
     work: &definition::Workload,
-    outcome: &Outcome,
-    finished: &impl Fn(&Part) -> Finished,
+    parts: &[Part],
+    file: &impl Fn(&Part) -> String,
 ) -> Option<Workload> {
-    let parts: Vec<&Part> = outcome.parts.iter().filter(|part| part.work == work.name).collect();
-    let mut measured = measured(experiment, work, &parts, finished);
+    let rounds = Rounds::of(work, parts);
+    let mut measured = measured(experiment, work, &rounds, file);
     if measured.entries.is_empty() {
         return None;
     }
-    let runs: Vec<_> = parts.iter().map(|part| &part.run).collect();
+    let runs: Vec<_> = rounds.parts.iter().map(|(_, part)| &part.run).collect();
     // Users that are turned away are neither served nor waiting.
     measured.little = comparison::little(&runs).filter(|_| !work.overload).into_iter().collect();
     order(&mut measured);
@@ -81,22 +80,38 @@ fn of_work(
 
 /// The variants that more rounds of a workload may yet put in order.
 pub(crate) fn open(experiment: &Experiment, work: &definition::Workload, parts: &[Part]) -> Vec<String> {
-    let parts: Vec<&Part> = parts.iter().filter(|part| part.work == work.name).collect();
-    let finished = |part: &Part| Finished { run: part.run.clone(), file: String::new(), round: part.round };
-    let measured = measured(experiment, work, &parts, &finished);
+    let measured = measured(experiment, work, &Rounds::of(work, parts), &|_| String::new());
     comparison::open_variants(&measured).into_iter().map(str::to_owned).collect()
+}
+
+/// The trials of a workload, without its pilots.
+struct Rounds<'a> {
+    /// Each with its round, counted without pilots.
+    parts: Vec<(u32, &'a Part)>,
+}
+
+impl<'a> Rounds<'a> {
+    fn of(work: &definition::Workload, parts: &'a [Part]) -> Self {
+        let parts: Vec<&Part> = parts.iter().filter(|part| part.work == work.name).collect();
+        let pilots = comparison::pilots(parts.iter().map(|part| (part.round, &part.run)));
+        let counted = |round: u32| round - pilots.range(..round).count() as u32;
+        let parts = parts.into_iter().filter(|part| !pilots.contains(&part.round));
+        Rounds { parts: parts.map(|part| (counted(part.round), part)).collect() }
+    }
 }
 
 /// A workload with its entries, in no order yet.
 fn measured(
     experiment: &Experiment,
     work: &definition::Workload,
-    parts: &[&Part],
-    finished: &impl Fn(&Part) -> Finished,
+    rounds: &Rounds<'_>,
+    file: &impl Fn(&Part) -> String,
 ) -> Workload {
     let of_variant = |variant: &definition::Variant| {
-        let runs = parts.iter().filter(|part| part.variant == variant.name);
-        entry(&variant.name, runs.map(|part| finished(part)).collect(), work.overload)
+        let runs = rounds.parts.iter().filter(|(_, part)| part.variant == variant.name);
+        let runs =
+            runs.map(|(round, part)| Finished { run: part.run.clone(), file: file(part), round: *round });
+        entry(&variant.name, runs.collect(), work.overload)
     };
     let entries = experiment.variants.iter().filter_map(of_variant).collect();
     let (name, baseline) = (work.name.clone(), experiment.baseline.clone());

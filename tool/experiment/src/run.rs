@@ -21,7 +21,7 @@ use crate::{
     trials::{Trial, Trials},
 };
 use analysis::{
-    comparison::LeftOut,
+    comparison::{LeftOut, has_settled},
     run::{Run, WarningKind},
 };
 pub use plan::{RecordError, RunError, RunPlan};
@@ -151,11 +151,10 @@ fn note_test(run: &Run, trial: &Trial<'_>, trials: &mut Trials<'_>) {
     }
 }
 
-/// Takes note of a load that was too short to settle and to yield an interval.
+/// Takes note of whether a load was long enough.
 fn note_length(run: &Run, trial: &Trial<'_>, trials: &mut Trials<'_>) {
-    if !is_interrupted(run) && run.steps.iter().any(|step| !step.steady || step.throughput_ci_per_s.is_none())
-    {
-        trials.was_too_short(trial);
+    if !is_interrupted(run) {
+        trials.settled(trial, has_settled(run));
     }
 }
 

@@ -31,8 +31,11 @@ pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<E
     let confirmation = carry_test(&mut runs);
     let runs = runs.as_slice();
     let lower_bound = is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some());
-    // What only bounds a few runs from below says nothing of the system beside the others, which do.
-    let counts = |finished: &&Finished| lower_bound || !is_lower_bound(&finished.run);
+    // What only bounds a few runs from below says nothing of the system beside the others, which do; nor does what others
+    // disturbed.
+    let counts = |finished: &&Finished| {
+        lower_bound || !(is_lower_bound(&finished.run) || disturbed(&finished.run).is_some())
+    };
     let counted: Vec<&Finished> = runs.iter().filter(counts).collect();
     let estimates: Vec<Estimate> = counted.iter().map(|finished| throughput_max(&finished.run)).collect();
     let found = pooled(&estimates, Between::of(std::slice::from_ref(&estimates)))?;
@@ -161,15 +164,17 @@ fn disturbed(run: &Run) -> Option<Doubt> {
     (cores >= DISTURBING * available).then_some(Doubt::OthersUsedProcessors { cores, available })
 }
 
-/// The warnings that data was not as cold as asked for and, of a load, which draws no verdict, that fewer users may have been
-/// there.
-fn not_as_asked(run: &Run) -> impl Iterator<Item = Doubt> {
+/// The warnings that data was not as cold as asked for and, of loads, which draw no verdict, that throughput often did not
+/// settle, or that fewer users may have been there.
+fn not_as_asked(run: &Run, runs: &[Finished]) -> Vec<Doubt> {
+    let is_told_often = |kind| is_often(runs, |run| run.warnings.iter().any(|warning| warning.kind == kind));
     let against = |warning: &&Warning| match warning.kind {
         WarningKind::NotCold => true,
-        WarningKind::NotSteady | WarningKind::Little => !is_sweep(run),
+        kind @ (WarningKind::NotSteady | WarningKind::Little) => !is_sweep(run) && is_told_often(kind),
         _ => false,
     };
-    run.warnings.iter().filter(against).map(|warning| Doubt::Warned { warning: warning.cause.clone() })
+    let warnings = run.warnings.iter().filter(against);
+    warnings.map(|warning| Doubt::Warned { warning: warning.cause.clone() }).collect()
 }
 
 fn is_host(resource: &Resource) -> bool {
@@ -213,7 +218,7 @@ fn doubts(runs: &[Finished], counted: &[&Finished], errors: &ErrorCounts, overlo
     for run in counted.iter().map(|finished| &finished.run) {
         // Many failures under overload are what was asked for.
         let of_run = run.verdict.doubts.iter().filter(|_| !overload).cloned();
-        for doubt in disturbed(run).into_iter().chain(of_run).chain(not_as_asked(run)) {
+        for doubt in disturbed(run).into_iter().chain(of_run).chain(not_as_asked(run, runs)) {
             let told =
                 |other: &Doubt| *other == doubt || (doubt.is_about_the_cause() && other.is_about_the_cause());
             if !all.iter().any(told) {

@@ -2,7 +2,7 @@
 //!
 //! Whoever looks at a comparison after every round and stops at the first difference that seems significant finds one too
 //! often. So it is looked at after a few rounds that are fixed beforehand, and the chance of a wrong claim is shared out
-//! over the looks (alpha spending: Lan and DeMets 1983): look k may err with a chance of 1 / (k (k + 1)) of all, which
+//! over the looks (alpha spending: Lan and DeMets 1983): look k may err with a chance of 2 / ((k + 1) (k + 2)) of all, which
 //! adds up to one, and the last look takes what is left. What was decided at one look stays.
 //!
 //! A variant is settled once it is in order with every other; it needs no more rounds, and later looks compare the rest
@@ -17,8 +17,9 @@ use super::ratio::Ratio;
 
 /// Comparisons that claim a wrong order, at most, of all.
 const WRONG: f64 = 0.05;
-/// A variant that missed more of the rounds of a look than this is left out of it: it would cost all others theirs.
-const MISSED: f64 = 0.25;
+/// A variant that missed more of the rounds of a look than this is left out of it: how much all scatter is seen in rounds that
+/// all completed.
+const MISSED: f64 = 0.5;
 
 /// What is known of one variant.
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +116,7 @@ struct Look {
 /// The looks at so many rounds: after 3, 4, 6, 9, 13, ..; and at the end at all of them.
 fn looks(rounds: usize, progress: Progress) -> Vec<Look> {
     let planned = std::iter::successors(Some(ROUNDS_MIN), |rounds| Some(rounds * 3 / 2));
-    let shares = (1..).map(|number: u32| WRONG / f64::from(number * (number + 1)));
+    let shares = (2..).map(|number: u32| 2.0 * WRONG / f64::from(number * (number + 1)));
     let planned = planned.zip(shares).map(|(rounds, wrong)| Look { rounds, wrong });
     let ended = progress == Progress::Ended;
     let mut looks: Vec<Look> =
@@ -182,7 +183,7 @@ impl Seen {
         let present: Vec<usize> = open.iter().copied().filter(enough).collect();
         let family = if baseline.is_some() { Family::ToBaseline } else { Family::Pairs };
         let rows: Vec<_> = present.iter().map(|variant| row(*variant)).collect();
-        let Some(blocks) = Blocks::of_common_rounds(&rows, family, look.wrong, points) else { return };
+        let Some(blocks) = Blocks::new(&rows, family, look.wrong, points) else { return };
         let is_compared =
             |one: usize, other: usize| baseline.is_none_or(|baseline| one == baseline || other == baseline);
         for (place, &above) in present.iter().enumerate() {

@@ -49,8 +49,8 @@ pub(crate) fn set_aside(work: &Workload) -> Vec<String> {
         let (aside, runs) = (entry.runs_set_aside, entry.runs.len());
         let counts = if aside == 1 { "It counts" } else { "They count" };
         format!(
-            "{}: {aside} of {runs} runs gave only a lower bound, as the generator was the limit or throughput never stopped \
-             growing. {counts} towards neither throughput nor response time.",
+            "{}: {aside} of {runs} runs gave only a lower bound, as the generator was the limit, throughput never stopped \
+             growing, or other processes used the processors. {counts} towards neither throughput nor response time.",
             entry.variant
         )
     };
