@@ -168,6 +168,10 @@ pub struct Entry {
     /// Mean response time in each round, at N* of a sweep, microseconds; empty in files from before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub response_time_us_by_round: Vec<Option<f64>>,
+    /// The speed of the processors of the systems, by round ([`Step::processor_speed`](crate::run::Step::processor_speed));
+    /// empty where they were not timed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processor_speed_by_round: Vec<Option<f64>>,
     /// Its throughput over that of the fastest; absent if one of them cannot be compared.
     pub of_fastest: Option<OfFastest>,
     /// Its throughput over that of the baseline; absent without one, and where one of them cannot be compared.

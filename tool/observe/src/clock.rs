@@ -14,7 +14,12 @@ pub fn monotonic_us() -> u64 {
 
 /// The CPU time that the calling thread has used, microseconds.
 pub(crate) fn own_thread_cpu_us() -> u64 {
-    read_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0) / 1000
+    own_thread_cpu_ns() / 1000
+}
+
+/// The same in nanoseconds.
+pub(crate) fn own_thread_cpu_ns() -> u64 {
+    read_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
 /// The CPU time that a process has used, including its ended threads, nanoseconds. It is exact to one scheduler tick,

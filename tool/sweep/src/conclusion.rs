@@ -90,6 +90,7 @@ impl<'a> Gathered<'a> {
             let database = measured.database.map_or_else(Vec::new, |database| database.within(window));
             let looks = watch.looks(&step.measurement.all_windows());
             step.usage = usage(&watch.covering(window), &database, window).with_looks(&looks);
+            step.processor_speed = watch.processor_speed(window);
         }
         let context = Context {
             load: shape(plan, circumstances),

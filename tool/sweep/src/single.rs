@@ -37,7 +37,10 @@ pub fn load(
     let start = RunStart::now();
     let first = target::first_requests(&plan.load, listener)?;
     let mut generator = load::Generator::start(&plan.load)?;
-    let watch = Watch::start(generator.addresses())?;
+    let mut watch = Watch::start(generator.addresses())?;
+    if let Some(processors) = &plan.circumstances.system_cpus {
+        watch = watch.timing(processors)?;
+    }
     listener.on(&Event::StepBegun { users: plan.users });
     watch.sample();
     generator.set_users(plan.users)?;

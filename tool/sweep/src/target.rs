@@ -7,7 +7,7 @@ use analysis::{
     run::ServerUnwatched,
 };
 use load::{LoadError, Plan, ProbeReport, RequestTotal};
-use observe::{KernelPaths, ObserveError, Topology, Watcher, monotonic_us};
+use observe::{KernelPaths, ObserveError, SpeedProbe, Topology, Watcher, monotonic_us};
 
 use crate::progress::{Event, Listener};
 
@@ -60,6 +60,7 @@ impl FirstRequests {
 #[derive(Debug)]
 pub(crate) struct Watch {
     watcher: Watcher,
+    speed: Option<SpeedProbe>,
     /// The reason why the server's processes cannot be watched, if they cannot.
     pub(crate) unwatched: Option<ServerUnwatched>,
 }
@@ -75,7 +76,17 @@ impl Watch {
             }
         };
         let watcher = Watcher::start(KernelPaths::default(), topology, SAMPLE_PERIOD)?;
-        Ok(Watch { watcher, unwatched })
+        Ok(Watch { watcher, speed: None, unwatched })
+    }
+
+    /// Also times these processors.
+    pub(crate) fn timing(self, processors: &[u32]) -> Result<Self, ObserveError> {
+        Ok(Watch { speed: Some(SpeedProbe::start(processors)?), ..self })
+    }
+
+    /// How fast the processors that are timed were within a window of the monotonic clock, microseconds.
+    pub(crate) fn processor_speed(&self, (start_us, end_us): (u64, u64)) -> Option<f64> {
+        self.speed.as_ref()?.between(start_us, end_us)
     }
 
     /// Watches for a moment before the load. Returns the start and the end of it, microseconds of the monotonic clock.

@@ -13,6 +13,10 @@
 //! has the scatter of its own differences, and Student's t with rounds - 1 degrees of freedom, widened for the number of
 //! pairs (Bonferroni). Two variants are compared in the rounds that both completed, however many those are (Kramer 1956); the
 //! scatter is that of the rounds that all completed.
+//!
+//! Much of chance is that processors are slower at one moment than at another, by what the neighbours of a virtual machine
+//! do. Where their speed was measured beside, its logarithm is a covariate (analysis of covariance; Fisher 1932): its slope
+//! is estimated within variants and rounds, what it explains is taken out, and the error of the slope is in the intervals.
 
 use std::collections::BTreeMap;
 
@@ -72,56 +76,102 @@ pub(crate) struct Difference {
     pub(crate) half_width: f64,
 }
 
+/// With fewer degrees of freedom left, none is spent on a slope.
+const DF_FOR_SLOPE: f64 = 8.0;
+
+/// What was measured of one variant, by round.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures<'a> {
+    /// The figure.
+    pub(crate) of: &'a [Option<f64>],
+    /// The speed of the processors meanwhile, where it is known.
+    pub(crate) speed: &'a [Option<f64>],
+}
+
 /// Measurements of some variants, in rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Blocks {
-    /// Logarithms, one row for each variant with one for each round that it completed.
-    logs: Vec<Vec<Option<f64>>>,
+    /// One row for each variant with one measurement for each round that it completed.
+    rows: Vec<Vec<Option<Logs>>>,
     family: Family,
     /// The chance that any interval of a difference misses.
     wrong: f64,
+    /// What the speed of the processors explains, if it was measured.
+    slope: Option<Slope>,
     /// Half the width of the interval of a difference in a single round, if the variances may be pooled.
     pooled: Option<f64>,
 }
 
+/// The logarithms of a figure and of the speed of the processors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Logs {
+    figure: f64,
+    speed: Option<f64>,
+}
+
+/// How far a figure follows the speed of the processors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Slope {
+    slope: f64,
+    /// Sum of the squares of the speeds' residuals: the slope has the variance of a measurement over this.
+    squares: f64,
+}
+
 impl Blocks {
-    /// Reads figures, one row for each variant. `None` unless all of them completed three rounds together.
+    /// Reads figures of some variants. `None` unless all of them completed three rounds together.
     pub(crate) fn new(
-        figures: &[&[Option<f64>]],
+        figures: &[Figures<'_>],
         family: Family,
         wrong: f64,
         points: &mut CriticalPoints,
     ) -> Option<Self> {
-        let rounds = figures.iter().map(|row| row.len()).max()?;
-        let of = |row: &&[Option<f64>], round: usize| row.get(round).copied().flatten().filter(is_figure);
-        let logs = |row| (0..rounds).map(|round| of(row, round).map(f64::ln)).collect();
-        let logs: Vec<Vec<Option<f64>>> = figures.iter().map(logs).collect();
-        let common: Vec<usize> =
-            (0..rounds).filter(|round| logs.iter().all(|row| row[*round].is_some())).collect();
+        let rounds = figures.iter().map(|row| row.of.len()).max()?;
+        let rows: Vec<Vec<Option<Logs>>> =
+            figures.iter().map(|row| (0..rounds).map(|round| logs(row, round)).collect()).collect();
+        let common: Vec<Vec<Logs>> = (0..rounds)
+            .filter_map(|round| rows.iter().map(|row| row[round]).collect::<Option<Vec<Logs>>>())
+            .collect();
         if figures.len() < 2 || common.len() < ROUNDS_MIN {
             return None;
         }
-        let in_common = |row: &Vec<Option<f64>>| common.iter().filter_map(|round| row[*round]).collect();
-        let pooled = pooled_scatter(&logs.iter().map(in_common).collect::<Vec<_>>())
-            .map(|(scatter, df)| scatter * points.half_width(family, logs.len(), df, wrong));
-        Some(Blocks { logs, family, wrong, pooled })
+        let residuals = Residuals::of(&common);
+        let slope =
+            residuals.slope().filter(|_| rows.iter().flatten().flatten().all(|one| one.speed.is_some()));
+        let pooled = residuals
+            .pooled_scatter(slope)
+            .map(|(scatter, df)| scatter * points.half_width(family, rows.len(), df, wrong));
+        Some(Blocks { rows, family, wrong, slope, pooled })
+    }
+
+    /// Whether the speed of the processors is allowed for.
+    pub(crate) fn allow_for_speed(&self) -> bool {
+        self.slope.is_some()
     }
 
     /// Variant `above` less variant `below`.
     pub(crate) fn difference(&self, above: usize, below: usize) -> Option<Difference> {
-        let rounds = self.logs.get(above)?.iter().zip(self.logs.get(below)?);
-        let differences: Vec<f64> = rounds
-            .filter_map(|(above, below)| above.zip(*below))
-            .map(|(above, below)| above - below)
-            .collect();
-        let pooled = self.pooled.map(|pooled| pooled / (differences.len() as f64).sqrt());
+        let rounds = self.rows.get(above)?.iter().zip(self.rows.get(below)?);
+        let both: Vec<(Logs, Logs)> = rounds.filter_map(|(above, below)| above.zip(*below)).collect();
+        let speeds = |(above, below): &(Logs, Logs)| above.speed.unwrap_or(0.0) - below.speed.unwrap_or(0.0);
+        let slope = self.slope.map_or(0.0, |found| found.slope);
+        let differences: Vec<f64> =
+            both.iter().map(|pair| pair.0.figure - pair.1.figure - slope * speeds(pair)).collect();
+        // In variances of a mean of one measurement.
+        let apart = mean(&both.iter().map(speeds).collect::<Vec<f64>>());
+        let of_slope = self.slope.map_or(0.0, |found| apart.powi(2) / (2.0 * found.squares));
+        let pooled = self.pooled.map(|pooled| pooled * (1.0 / differences.len() as f64 + of_slope).sqrt());
         let half_width = pooled.unwrap_or_else(|| self.own_half_width(&differences));
         Some(Difference { mean: mean(&differences), half_width })
     }
 
     fn own_half_width(&self, differences: &[f64]) -> f64 {
-        half_width(differences, 1.0 - self.wrong / self.family.pairs(self.logs.len()))
+        half_width(differences, 1.0 - self.wrong / self.family.pairs(self.rows.len()))
     }
+}
+
+fn logs(row: &Figures<'_>, round: usize) -> Option<Logs> {
+    let of = |figures: &[Option<f64>]| figures.get(round).copied().flatten().filter(is_figure).map(f64::ln);
+    Some(Logs { figure: of(row.of)?, speed: of(row.speed) })
 }
 
 /// Whether it can be compared on the logarithm.
@@ -129,23 +179,67 @@ pub(crate) fn is_figure(figure: &f64) -> bool {
     *figure > 0.0 && figure.is_finite()
 }
 
-/// The standard deviation of a measurement and its degrees of freedom, if all variants scatter alike.
-fn pooled_scatter(logs: &[Vec<f64>]) -> Option<(f64, f64)> {
-    let (variants, rounds) = (logs.len() as f64, logs.first()?.len());
-    let round_mean = |round: usize| logs.iter().filter_map(|row| row.get(round)).sum::<f64>() / variants;
-    let round_means: Vec<f64> = (0..rounds).map(round_mean).collect();
-    let all = mean(&round_means);
-    let squares = |row: &Vec<f64>| {
-        let own = mean(row);
-        row.iter().zip(&round_means).map(|(log, round)| (log - own - round + all).powi(2)).sum::<f64>()
-    };
-    let squares: Vec<f64> = logs.iter().map(squares).collect();
-    let df = (variants - 1.0) * (rounds as f64 - 1.0);
-    if differ(&squares, df / variants) {
-        return None;
+/// What is left of measurements without the parts of their variants and rounds.
+struct Residuals {
+    /// By variant, one for each round.
+    figures: Vec<Vec<f64>>,
+    /// The same of the speed, where it is known.
+    speeds: Option<Vec<Vec<f64>>>,
+    df: f64,
+}
+
+impl Residuals {
+    /// Of rounds that have a measurement of each variant.
+    fn of(rounds: &[Vec<Logs>]) -> Self {
+        let variants = rounds.first().map_or(0, Vec::len);
+        let row = |variant: usize| rounds.iter().map(move |round| round[variant]);
+        let figures: Vec<Vec<f64>> =
+            (0..variants).map(|variant| row(variant).map(|logs| logs.figure).collect()).collect();
+        let speeds: Option<Vec<Vec<f64>>> =
+            (0..variants).map(|variant| row(variant).map(|logs| logs.speed).collect()).collect();
+        let df = (variants as f64 - 1.0) * (rounds.len() as f64 - 1.0);
+        Residuals { figures: residuals(&figures), speeds: speeds.map(|speeds| residuals(&speeds)), df }
     }
-    let variance = squares.iter().sum::<f64>() / df;
-    Some((variance.sqrt(), df))
+
+    /// The slope of the figures over the speeds (least squares), if it can be spared a degree of freedom.
+    fn slope(&self) -> Option<Slope> {
+        let speeds = self.speeds.as_ref().filter(|_| self.df > DF_FOR_SLOPE)?;
+        let pairs = || self.figures.iter().flatten().zip(speeds.iter().flatten());
+        let squares: f64 = speeds.iter().flatten().map(|speed| speed.powi(2)).sum();
+        let products: f64 = pairs().map(|(figure, speed)| figure * speed).sum();
+        (squares > 0.0).then(|| Slope { slope: products / squares, squares })
+    }
+
+    /// The standard deviation of a measurement and its degrees of freedom, if all variants scatter alike.
+    fn pooled_scatter(&self, slope: Option<Slope>) -> Option<(f64, f64)> {
+        let df = self.df - if slope.is_some() { 1.0 } else { 0.0 };
+        let left = |variant: usize, round: usize| {
+            let speed = self.speeds.as_ref().map_or(0.0, |speeds| speeds[variant][round]);
+            self.figures[variant][round] - slope.map_or(0.0, |found| found.slope) * speed
+        };
+        let squares = |(variant, row): (usize, &Vec<f64>)| {
+            (0..row.len()).map(|round| left(variant, round).powi(2)).sum::<f64>()
+        };
+        let squares: Vec<f64> = self.figures.iter().enumerate().map(squares).collect();
+        if differ(&squares, df / squares.len() as f64) {
+            return None;
+        }
+        Some(((squares.iter().sum::<f64>() / df).sqrt(), df))
+    }
+}
+
+/// Rows without their own means and those of their columns.
+fn residuals(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let columns = rows.first().map_or(0, Vec::len);
+    let of_column =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).sum::<f64>() / rows.len() as f64;
+    let of_columns: Vec<f64> = (0..columns).map(of_column).collect();
+    let all = mean(&of_columns);
+    let of_row = |row: &Vec<f64>| {
+        let own = mean(row);
+        row.iter().zip(&of_columns).map(|(one, column)| one - own - column + all).collect()
+    };
+    rows.iter().map(of_row).collect()
 }
 
 /// Whether the variances of variants differ, from the squares of their residuals, each with so many degrees of freedom
@@ -186,11 +280,15 @@ mod tests {
         figures.iter().enumerate().map(of).collect()
     }
 
+    /// Figures whose processors were not timed.
+    fn alone(figures: &[Vec<Option<f64>>]) -> Vec<Figures<'_>> {
+        figures.iter().map(|of| Figures { of, speed: &[] }).collect()
+    }
+
     fn blocks(figures: &[Vec<f64>], points: &mut CriticalPoints) -> Blocks {
         let some: Vec<Vec<Option<f64>>> =
             figures.iter().map(|row| row.iter().copied().map(Some).collect()).collect();
-        let rows: Vec<_> = some.iter().map(Vec::as_slice).collect();
-        Blocks::new(&rows, Family::Pairs, 0.05, points).expect("blocks")
+        Blocks::new(&alone(&some), Family::Pairs, 0.05, points).expect("blocks")
     }
 
     fn claims(blocks: &Blocks, variants: usize) -> usize {
@@ -270,7 +368,7 @@ mod tests {
         let figures = measured(&[100.0; 5], 5, |_| 0.03, &mut random);
         let figures: Vec<Vec<_>> =
             figures.into_iter().map(|row| row.into_iter().map(Some).collect()).collect();
-        let rows: Vec<_> = figures.iter().map(Vec::as_slice).collect();
+        let rows = alone(&figures);
         let [pairs, baseline] = [Family::Pairs, Family::ToBaseline].map(|family| {
             let blocks = Blocks::new(&rows, family, 0.05, &mut CriticalPoints::default());
             blocks.and_then(|blocks| blocks.difference(1, 0)).expect("a difference")
@@ -281,8 +379,10 @@ mod tests {
     /// A round that one variant missed counts for the others; three must be common to all.
     #[test]
     fn a_round_that_one_missed_counts_for_the_others() {
-        let read =
-            |rows: &[&[Option<f64>]]| Blocks::new(rows, Family::Pairs, 0.05, &mut CriticalPoints::default());
+        let read = |rows: &[&[Option<f64>]]| {
+            let rows: Vec<_> = rows.iter().map(|of| Figures { of, speed: &[] }).collect();
+            Blocks::new(&rows, Family::Pairs, 0.05, &mut CriticalPoints::default())
+        };
         let [one, other, third] = [
             [Some(1.0), Some(2.0), None, Some(4.0)],
             [Some(2.0), Some(4.0), Some(9.0), Some(8.0)],
@@ -308,9 +408,60 @@ mod tests {
                 let mut missing = |figure: f64| Some(figure).filter(|_| random.f64() >= 0.2);
                 let some: Vec<Vec<Option<f64>>> =
                     figures.into_iter().map(|row| row.into_iter().map(&mut missing).collect()).collect();
-                let rows: Vec<_> = some.iter().map(Vec::as_slice).collect();
-                Blocks::new(&rows, Family::Pairs, 0.05, &mut points)
+                Blocks::new(&alone(&some), Family::Pairs, 0.05, &mut points)
                     .is_some_and(|blocks| claims(&blocks, 4) > 0)
+            })
+            .count();
+        assert!(wrong <= 27, "{wrong} of 300");
+    }
+
+    /// Variants of these figures on processors whose speed scatters by `speeds`, and which they follow by half; with what was
+    /// measured of the speed.
+    fn beside_neighbours(
+        figures: &[f64],
+        rounds: usize,
+        speeds: f64,
+        random: &mut Rng,
+    ) -> [Vec<Vec<Option<f64>>>; 2] {
+        let mut all = [Vec::new(), Vec::new()];
+        for figure in figures {
+            let (mut row, mut speed) = (Vec::new(), Vec::new());
+            for _ in 0..rounds {
+                let slower = speeds * normal(random);
+                row.push(Some(figure * (0.5 * slower + 0.02 * normal(random)).exp()));
+                speed.push(Some(1e9 * (slower + 0.005 * normal(random)).exp()));
+            }
+            all[0].push(row);
+            all[1].push(speed);
+        }
+        all
+    }
+
+    fn with_speeds(all: &[Vec<Vec<Option<f64>>>; 2]) -> Vec<Figures<'_>> {
+        all[0].iter().zip(&all[1]).map(|(of, speed)| Figures { of, speed }).collect()
+    }
+
+    /// The speed of the processors scatters five times as much as the figures do beside: its part is taken out, differences of
+    /// 15 % are found in six rounds, and none where there is none.
+    #[test]
+    fn what_the_speed_of_the_processors_explains_is_taken_out() {
+        let (mut random, mut points) = (Rng::with_seed(7), CriticalPoints::default());
+        let truth: Vec<f64> = (0..8).map(|n| 1.15_f64.powi(n)).collect();
+        let mut found = [0, 0];
+        for _ in 0..50 {
+            let all = beside_neighbours(&truth, 6, 0.2, &mut random);
+            let blocks = |figures: &[Figures<'_>], points: &mut CriticalPoints| {
+                Blocks::new(figures, Family::Pairs, 0.05, points).expect("blocks")
+            };
+            found[0] += claims(&blocks(&with_speeds(&all), &mut points), 8);
+            found[1] += claims(&blocks(&alone(&all[0]), &mut points), 8);
+        }
+        assert!(found[0] >= 50 * 27 && found[1] < 50 * 22, "{found:?}");
+        let wrong = (0..300)
+            .filter(|_| {
+                let all = beside_neighbours(&[100.0; 6], 4, 0.2, &mut random);
+                let blocks = Blocks::new(&with_speeds(&all), Family::Pairs, 0.05, &mut points);
+                claims(&blocks.expect("blocks"), 6) > 0
             })
             .count();
         assert!(wrong <= 27, "{wrong} of 300");

@@ -52,6 +52,7 @@ pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<E
         throughput_by_round_per_s: by_round(rounds, &counted, |run| Some(run.verdict.throughput_max_per_s)),
         cpu_us_per_request_by_round: cpu_by_round(rounds, runs),
         response_time_us_by_round: by_round(rounds, &counted, response_time_mean),
+        processor_speed_by_round: speed_by_round(rounds, runs),
         of_fastest: None,
         of_baseline: None,
         lower_bound,
@@ -105,6 +106,13 @@ fn response_time_mean(run: &Run) -> Option<f64> {
 fn cpu_by_round(rounds: u32, runs: &[Finished]) -> Vec<Option<f64>> {
     let runs: Vec<&Finished> = runs.iter().collect();
     let all = by_round(rounds, &runs, |run| run.verdict_step().and_then(cpu_us_per_request));
+    if all.iter().any(Option::is_some) { all } else { Vec::new() }
+}
+
+/// The speed of the processors in each round; of loads, as the figures of a sweep come from several steps.
+fn speed_by_round(rounds: u32, runs: &[Finished]) -> Vec<Option<f64>> {
+    let runs: Vec<&Finished> = runs.iter().filter(|finished| !is_sweep(&finished.run)).collect();
+    let all = by_round(rounds, &runs, |run| run.verdict_step().and_then(|step| step.processor_speed));
     if all.iter().any(Option::is_some) { all } else { Vec::new() }
 }
 

@@ -55,6 +55,11 @@ pub enum OrderFinding {
         /// How many figures there are.
         figures: u32,
     },
+    /// The speed of the processors varied from trial to trial, and the comparison allows for it.
+    ProcessorSpeed {
+        /// The standard deviation of its logarithm.
+        varied: f64,
+    },
     /// One variant is last.
     Last {
         /// The variant.

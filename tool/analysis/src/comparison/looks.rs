@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::blocks::{Blocks, CriticalPoints, Difference, Family, ROUNDS_MIN, is_figure};
+use super::blocks::{Blocks, CriticalPoints, Difference, Family, Figures, ROUNDS_MIN, is_figure};
 use super::ratio::Ratio;
 
 /// Comparisons that claim a wrong order, at most, of all.
@@ -28,6 +28,8 @@ pub(crate) struct Row<'a> {
     pub(crate) throughput_per_s: &'a [Option<f64>],
     /// CPU time per request, by round.
     pub(crate) cpu_us: &'a [Option<f64>],
+    /// The speed of the processors, by round, where it is known.
+    pub(crate) speed: &'a [Option<f64>],
     /// Whether its throughput is only a lower bound.
     pub(crate) lower_bound: bool,
     /// Whether that is because the generator was the limit.
@@ -66,6 +68,8 @@ struct Seen {
     /// The larger, the smaller.
     above: BTreeSet<(usize, usize)>,
     differences: BTreeMap<(usize, usize), Interval>,
+    /// Whether the last look allowed for the speed of the processors.
+    allows_for_speed: bool,
 }
 
 /// A difference of logarithms: the latest estimate, and where it lies by all looks.
@@ -88,9 +92,10 @@ pub(crate) fn standing(
         bounds: rows.iter().map(|row| (row.lower_bound, row.generator_bound)).collect(),
         baseline,
     };
-    let throughput: Vec<_> = rows.iter().map(|row| row.throughput_per_s).collect();
-    let cpu: Vec<_> = rows.iter().map(|row| row.cpu_us).collect();
-    let rounds = throughput.iter().map(|row| row.len()).max()?;
+    let throughput: Vec<_> =
+        rows.iter().map(|row| Figures { of: row.throughput_per_s, speed: row.speed }).collect();
+    let cpu: Vec<_> = rows.iter().map(|row| Figures { of: row.cpu_us, speed: row.speed }).collect();
+    let rounds = throughput.iter().map(|row| row.of.len()).max()?;
     let by_cpu = rows.iter().any(|row| row.generator_bound);
     for Look { rounds, wrong } in looks(rounds, progress) {
         // Where some are compared on a second figure, half of the errors may be its.
@@ -152,6 +157,11 @@ impl Standing {
         self.cpu.ratio(above, below)
     }
 
+    /// Whether the comparison of throughput allows for the speed of the processors.
+    pub(crate) fn allows_for_speed(&self) -> bool {
+        self.throughput.allows_for_speed
+    }
+
     /// Whether a variant is in order with every other that it is compared with.
     pub(crate) fn is_settled(&self, variant: usize) -> bool {
         let in_order =
@@ -172,18 +182,23 @@ impl Seen {
     fn look(
         &mut self,
         open: &[usize],
-        figures: &[&[Option<f64>]],
+        figures: &[Figures<'_>],
         look: Look,
         baseline: Option<usize>,
         points: &mut CriticalPoints,
     ) {
-        let row = |variant: usize| figures[variant].get(..look.rounds).unwrap_or(figures[variant]);
-        let made = |variant: usize| row(variant).iter().flatten().filter(|figure| is_figure(figure)).count();
+        let row = |variant: usize| {
+            let Figures { of, speed } = figures[variant];
+            Figures { of: of.get(..look.rounds).unwrap_or(of), speed }
+        };
+        let made =
+            |variant: usize| row(variant).of.iter().flatten().filter(|figure| is_figure(figure)).count();
         let enough = |variant: &usize| made(*variant) as f64 >= (1.0 - MISSED) * look.rounds as f64;
         let present: Vec<usize> = open.iter().copied().filter(enough).collect();
         let family = if baseline.is_some() { Family::ToBaseline } else { Family::Pairs };
         let rows: Vec<_> = present.iter().map(|variant| row(*variant)).collect();
         let Some(blocks) = Blocks::new(&rows, family, look.wrong, points) else { return };
+        self.allows_for_speed = blocks.allow_for_speed();
         let is_compared =
             |one: usize, other: usize| baseline.is_none_or(|baseline| one == baseline || other == baseline);
         for (place, &above) in present.iter().enumerate() {
@@ -235,6 +250,7 @@ mod tests {
         let row = |throughput_per_s| Row {
             throughput_per_s,
             cpu_us: &[],
+            speed: &[],
             lower_bound: false,
             generator_bound: false,
         };
@@ -378,6 +394,7 @@ mod tests {
         let row = |throughput_per_s, cpu_us| Row {
             throughput_per_s,
             cpu_us,
+            speed: &[],
             lower_bound: true,
             generator_bound: true,
         };

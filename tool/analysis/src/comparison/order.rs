@@ -4,8 +4,11 @@ use super::blocks::CriticalPoints;
 use super::looks::{Criterion, Progress, Row, Standing, standing};
 use super::ratio::{Ratio, ratio};
 use super::{Entry, OfFastest, OrderFinding, Workload};
-use crate::statistics::normal_two_sided;
+use crate::statistics::{mean::standard_deviation, normal_two_sided};
 use crate::ticks::{failed_share, failures, many_failed};
+
+/// A speed of the processors that varied by less is not worth a word.
+const VARIED: f64 = 0.02;
 
 /// Gives every entry of a workload its places and its share of the fastest, and sets the workload's findings.
 ///
@@ -74,6 +77,7 @@ fn standing_of(
         Row {
             throughput_per_s: &entry.throughput_by_round_per_s,
             cpu_us: &entry.cpu_us_per_request_by_round,
+            speed: &entry.processor_speed_by_round,
             lower_bound: entry.lower_bound,
             generator_bound: entry.lower_bound && entry.generator_was_limit(),
         }
@@ -192,7 +196,9 @@ impl<'a> Order<'a> {
             (_, []) => return vec![OrderFinding::NothingComparable],
             (_, [only]) => return vec![OrderFinding::OnlyOne { variant: only.entry.variant.clone() }],
             ([first], _) => vec![self.first(first, &placed)],
-            (several, _) if several.len() == placed.len() => return vec![self.undecided(&placed)],
+            (several, _) if several.len() == placed.len() => {
+                return std::iter::once(self.undecided(&placed)).chain(self.processor_speed()).collect();
+            }
             (several, _) => {
                 let variants = several.iter().map(|one| one.entry.variant.clone()).collect();
                 vec![OrderFinding::SeveralMayBeFirst { variants }]
@@ -207,6 +213,7 @@ impl<'a> Order<'a> {
             });
         }
         findings.extend(self.by_cpu_time(&placed));
+        findings.extend(self.processor_speed());
         findings
     }
 
@@ -242,13 +249,25 @@ impl<'a> Order<'a> {
                 variant,
                 throughput_per_s: first.entry.throughput_per_s,
                 next: next_name,
-                times_next: first.entry.throughput_per_s / next.entry.throughput_per_s,
+                times_next: self.over(first.index, next.index).map_or_else(
+                    || first.entry.throughput_per_s / next.entry.throughput_per_s,
+                    |over| over.ratio,
+                ),
             },
         }
     }
 
     fn cpu_over(&self, a: usize, b: usize) -> Option<Ratio> {
         self.seen.as_ref()?.cpu_ratio(self.row(a)?, self.row(b)?)
+    }
+
+    /// That the comparison allows for the speed of the processors, if that varied.
+    fn processor_speed(&self) -> Option<OrderFinding> {
+        self.seen.as_ref().filter(|seen| seen.allows_for_speed())?;
+        let speeds = self.compared.iter().flat_map(|&index| &self.entries[index].processor_speed_by_round);
+        let logs: Vec<f64> = speeds.flatten().map(|speed| speed.ln()).collect();
+        let varied = standard_deviation(&logs);
+        (varied >= VARIED).then_some(OrderFinding::ProcessorSpeed { varied })
     }
 
     /// Those that CPU time per request put in order with another, fastest first.

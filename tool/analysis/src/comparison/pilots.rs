@@ -7,9 +7,16 @@ use crate::run::{Run, WarningKind};
 /// A load this much longer than another is of another length, not merely late to end.
 const LONGER: f64 = 1.25;
 
+/// All users begin at once, and those with short requests end their first ones early. A load shorter than so many times what
+/// all but a tenth of the responses take is still about its beginning, however steady it looks.
+const SLOW_RESPONSES: f64 = 1.5;
+
 /// Whether what was measured had settled, and yields an interval.
 pub fn has_settled(run: &Run) -> bool {
-    run.steps.iter().all(|step| step.steady && step.throughput_ci_per_s.is_some())
+    run.steps.iter().all(|step| {
+        let slow_s = SLOW_RESPONSES * step.response_time_us.p90 / 1e6;
+        step.steady && step.throughput_ci_per_s.is_some() && step.warmup_s + step.elapsed_s >= slow_s
+    })
 }
 
 /// The rounds of a workload, from its runs and their rounds, that were pilots: most of their loads had not settled, and loads
@@ -60,6 +67,16 @@ mod tests {
             .collect();
         let found = pilots(runs.iter().map(|(round, run)| (*round, run)));
         assert_eq!(found, BTreeSet::from([0, 1]), "what is as long as the others counts, settled or not");
+    }
+
+    /// A mix of short and long bodies: half a second shows the short bodies alone, and looks steady.
+    #[test]
+    fn a_load_must_be_longer_than_its_slow_responses() {
+        let mut run = load(1.0, true);
+        run.steps[0].response_time_us.p90 = 1.17e6;
+        assert!(!has_settled(&run));
+        run.steps[0].elapsed_s = 1.9;
+        assert!(has_settled(&run));
     }
 
     /// One load that had not settled is chance; and short loads that settled are as good as long ones.

@@ -54,6 +54,11 @@ pub struct Step {
     /// nothing was received, or where what they read is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_disk_share: Option<f64>,
+    /// How much of a fixed piece of work the processors of the systems did for a second of CPU time: neighbours of a virtual
+    /// machine slow them down. Only the ratio of two such figures of one experiment means anything; absent where they were
+    /// not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_speed: Option<f64>,
     /// Resources by falling utilisation.
     pub resources: Vec<Resource>,
     /// Waits for locks in the database, if one was watched.

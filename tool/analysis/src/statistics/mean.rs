@@ -7,11 +7,16 @@ pub(crate) fn mean(figures: &[f64]) -> f64 {
     figures.iter().sum::<f64>() / figures.len().max(1) as f64
 }
 
+/// The standard deviation of figures, of which there must be two.
+pub(crate) fn standard_deviation(figures: &[f64]) -> f64 {
+    let mean = mean(figures);
+    let squares = figures.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
+    (squares / (figures.len() as f64 - 1.0)).sqrt()
+}
+
 /// The standard error of the mean of figures, of which there must be two.
 pub(crate) fn standard_error(figures: &[f64]) -> f64 {
-    let (count, mean) = (figures.len() as f64, mean(figures));
-    let variance = figures.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    (variance / count).sqrt()
+    standard_deviation(figures) / (figures.len() as f64).sqrt()
 }
 
 /// Half the width of the interval of the mean, by Student's t with one degree of freedom less than there are figures, of

@@ -49,6 +49,11 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
                  doubts say why."
             )
         }
+        OrderFinding::ProcessorSpeed { varied } => format!(
+            "The processors were faster in some trials than in others, by {} (one standard deviation), as neighbours of a \
+             virtual machine are busy or not: the order and the shares of the first allow for it.",
+            number::percent(*varied)
+        ),
         OrderFinding::Last { variant, of_fastest, of_compared } => {
             let among = if *of_compared { " of those compared" } else { "" };
             let share = of_fastest.map_or_else(String::new, |of| {
