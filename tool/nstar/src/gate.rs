@@ -24,8 +24,10 @@ enum Bound {
 impl Gate {
     /// What to say if the run breaches the gate; `None` if it keeps it. A figure that the run lacks breaches.
     pub fn breach(&self, run: &Run) -> Option<String> {
-        let Some(found) = self.metric.read(&run.into()).map(|found| found.number()) else {
-            return Some(format!("gate {}: the run has no such figure", self.text));
+        let of = run.into();
+        let Some(found) = self.metric.read(&of).map(|found| found.number()) else {
+            let why = self.metric.too_few(&of).unwrap_or_else(|| "the run has no such figure".to_owned());
+            return Some(format!("gate {} breached: {why}", self.text));
         };
         let kept = match self.bound {
             Bound::AtLeast => found >= self.limit,

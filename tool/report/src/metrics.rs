@@ -267,6 +267,15 @@ impl Metric {
         }
     }
 
+    /// How many responses the figure needs, and how many there were, where those are too few for it: ASCII alone.
+    pub fn too_few(&self, of: &Measurement<'_>) -> Option<String> {
+        let (Source::Percentile(percentile), time) = (self.source, of.response_time) else { return None };
+        (!percentile.is_known(time)).then(|| {
+            let (name, needed) = (percentile_name(percentile.share), percentile.samples_min());
+            format!("{name} needs {needed} responses; there were {}", time.samples)
+        })
+    }
+
     /// How the figure is written, and what it is measured in.
     pub fn unit(&self) -> MetricUnit {
         self.unit

@@ -224,6 +224,13 @@ fn a_gate_that_is_breached_has_its_own_exit_code() {
     load("throughput>=1000000000").exits(3).complains("breached");
 }
 
+#[test]
+fn a_gate_on_a_percentile_that_the_sample_is_too_small_for_says_so() {
+    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    let words = ["load", &nginx.url("/"), "-c", "1", "-n", "60", "--gate", "p99<=10s"];
+    place.nstar(words).run().exits(3).complains("p99<=10s breached: p99 needs 299 responses; there were ");
+}
+
 /// The command line's own message would repeat what was typed.
 #[test]
 fn a_mistyped_database_is_told_without_its_password() {
