@@ -4,9 +4,12 @@ mod database;
 mod experiment;
 mod load;
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{env, ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue, Error, ErrorKind},
+};
 
 pub use self::{
     database::DatabaseLogin,
@@ -21,6 +24,30 @@ pub struct Flags {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Flags {
+    /// Reads the command line of this process; ends the process where that is not possible, as clap does.
+    pub fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| with_hint(error, env::args_os()).exit())
+    }
+}
+
+/// Adds what `--json` is not for, where it was given and a word is left over.
+fn with_hint(mut error: Error, mut typed: impl Iterator<Item = OsString>) -> Error {
+    let left_over = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => !word.starts_with('-'),
+        (ErrorKind::TooManyValues, _) => true,
+        _ => false,
+    };
+    let is_json = |word: OsString| {
+        word.to_str().is_some_and(|word| word == "-j" || word.split('=').next() == Some("--json"))
+    };
+    if left_over && typed.any(is_json) {
+        let tip = "--json takes no file: it prints the run file on stdout; `-o FILE` writes it to a file";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// What the exit codes mean, as the help says.

@@ -117,6 +117,22 @@ fn an_unknown_flag_value_or_command_is_usage() {
 }
 
 #[test]
+fn a_file_after_json_is_told_where_it_goes() {
+    let place = Place::new();
+    let url = "http://127.0.0.1:1/";
+    for words in [
+        ["sweep", url, "--json", "run.json"],
+        ["load", "-j", "run.json", url],
+        ["sweep", url, "--json=run.json", "--no-progress"],
+        ["experiment", "mine.toml", "--json", "run.json"],
+    ] {
+        place.nstar(words).run().exits(2).complains("takes no file").complains("-o FILE");
+    }
+    let typo = place.nstar(["sweep", url, "--json", "--outptu"]).run().exits(2);
+    assert!(!typo.stderr.contains("takes no file"), "{typo}");
+}
+
+#[test]
 fn a_typo_in_a_scenario_is_told_with_file_line_and_the_nearest_name() {
     let place = Place::new();
     place.write("mine.toml", "base = \"http://127.0.0.1:1\"\n\n[[request]]\npath = \"/\"\nwieght = 3\n");
