@@ -6,8 +6,10 @@ pub(crate) mod comparisons;
 pub(crate) mod holders;
 
 mod confirmation;
+mod connections;
 mod devices;
 mod doubts;
+mod experiments;
 mod generator;
 mod hops;
 mod kernel;
@@ -44,8 +46,8 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::Shares(seen) => processors::shared(seen),
         Evidence::Devices(seen) => devices::sentence(seen),
         Evidence::Kernel(seen) => kernel::sentence(seen),
-        Evidence::Connections(seen) => waiting::connections(seen),
-        Evidence::Waiting(seen) => waiting::waiting(seen),
+        Evidence::Connections(seen) => connections::sentence(seen),
+        Evidence::Waiting(seen) => waiting::sentence(seen),
         Evidence::Hops(seen) => hops::sentence(seen),
         Evidence::Locks(seen) => locks::sentence(seen),
         Evidence::Generator(seen) => generator::sentence(seen),
