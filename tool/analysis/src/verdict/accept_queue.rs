@@ -37,7 +37,7 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
     }
     if let Some(port) = let_in_one_by_one(curve) {
         let finding = Finding::new(ResourceKind::AcceptQueue, LIKELY).held_by(Identity::ListenQueue { port });
-        let finding = tested_by(curve).into_iter().fold(finding, Finding::seeing);
+        let finding = tested_by(curve, None).into_iter().fold(finding, Finding::seeing);
         return Some(with_overflows(curve, finding));
     }
     let full = curve.steps().iter().any(|step| step.usage.listening.full > 0.0);

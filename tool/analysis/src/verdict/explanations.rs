@@ -224,7 +224,7 @@ impl Weighed {
                 return [fell].into_iter().chain(by_little.filter(|_| about_one)).collect();
             }
             (Cause::RateLimit | Cause::AcceptQueue, _) => {
-                return waiting::tested_by(curve).into_iter().chain(by_little).collect();
+                return waiting::tested_by(curve, None).into_iter().chain(by_little).collect();
             }
             (Cause::Pool(number) | Cause::Connections(number), _) => {
                 Seen::SeveralServed { at_a_time: number.into() }
@@ -232,7 +232,7 @@ impl Weighed {
             _ if about_one => Seen::OneServed,
             _ => Seen::OneServedBeside { at_a_time: self.served.at_a_time },
         };
-        [number].into_iter().chain(waiting::tested_by(curve)).chain(by_little).collect()
+        [number].into_iter().chain(waiting::tested_by(curve, cause.at_a_time())).chain(by_little).collect()
     }
 }
 

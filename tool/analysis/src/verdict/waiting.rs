@@ -86,9 +86,12 @@ pub(super) fn memory(curve: &Curve) -> Option<Finding> {
     Some(Finding::new(ResourceKind::Memory, INDIRECT).held_by(Identity::Host).seeing(seen))
 }
 
-/// What the experiment showed, where one was made.
-pub(super) fn tested_by(curve: &Curve) -> Option<Seen> {
-    let several = curve.contention().copied().map(Seen::Contention);
+/// What the experiment showed, where one was made. A finding that a pool is the limit says of how many workers.
+pub(super) fn tested_by(curve: &Curve, pool: Option<u32>) -> Option<Seen> {
+    let several = curve.contention().map(|compared| {
+        let workers = pool.filter(|workers| (2..compared.users).contains(workers));
+        Seen::Contention { compared: *compared, workers }
+    });
     several.or_else(|| curve.pausing().copied().map(Seen::Pausing))
 }
 

@@ -263,6 +263,15 @@ fn a_lock_behind_a_delay_is_not_a_pool() {
     assert!(says(&pool, "they do not wait for each other"), "{pool:#?}");
 }
 
+/// Users at random moments wait for each other at a small pool too, and were said to wait for something passed one at a time.
+#[test]
+fn the_experiment_is_told_as_the_verdict_has_it() {
+    let pool = told_apart(waiting(2, 5_000.0), 400.0);
+    let bottleneck = &pool.verdict.bottleneck;
+    assert_eq!((bottleneck.kind, bottleneck.at_a_time), (ResourceKind::WorkerPool, Some(2)), "{pool:#?}");
+    assert!(says(&pool, "fits a pool of 2."), "{pool:#?}");
+}
+
 #[test]
 fn fewer_than_two_at_a_time_are_one() {
     let lock = waiting(1, 3_000.0).conclude();

@@ -5,14 +5,20 @@ use analysis::run::TimesCompared;
 use crate::number::time;
 use crate::words::users;
 
-/// A few users at random moments, against one.
-pub(super) fn contention(made: &TimesCompared) -> String {
+/// A few users at random moments, against one. With `workers`, the verdict is a pool of so many, fewer than users.
+pub(super) fn contention(made: &TimesCompared, workers: Option<u32>) -> String {
     let [low, high] = made.longer_ci_us.map(time);
     let [least, most] = made.expected_us.map(time);
-    let told = match made.told() {
-        Some(true) => "they wait for each other, so something is passed one at a time",
-        Some(false) => "they do not wait for each other, so several requests are served at a time",
-        None => "that does not tell whether requests are served one at a time or several",
+    let told = match (made.told(), workers) {
+        (Some(false), _) => {
+            "they do not wait for each other, so several requests are served at a time".to_owned()
+        }
+        (Some(true), Some(workers)) => {
+            format!("they wait for each other, which fits a pool of {workers}")
+        }
+        (Some(true), None) => "they wait for each other, so something is passed one at a time".to_owned(),
+        (None, Some(workers)) => format!("what they waited fits a pool of {workers}"),
+        (None, None) => "that does not tell whether requests are served one at a time or several".to_owned(),
     };
     format!(
         "An experiment: {} who came at random, pausing for {} on average, waited {} ({low} to {high}) longer than one \

@@ -32,7 +32,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
             time(*alone_us),
             quantity(*at_a_time)
         ),
-        Seen::Contention(compared) => experiments::contention(compared),
+        Seen::Contention { compared, workers } => experiments::contention(compared, *workers),
         Seen::Pausing(compared) => experiments::pausing(compared),
         Seen::NumberServed { at_a_time } => number_served(*at_a_time, seen.is_one_at_a_time()),
         Seen::AloneAtTheDisk { of, waiting } => format!(

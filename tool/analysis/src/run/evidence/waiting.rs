@@ -40,7 +40,15 @@ pub enum WaitingEvidence {
         at_a_time: f64,
     },
     /// An experiment: a few users who came at random moments, against one. Positive odds are those of one at a time.
-    Contention(TimesCompared),
+    Contention {
+        /// What was measured.
+        #[serde(flatten)]
+        compared: TimesCompared,
+        /// Workers of the pool that the verdict names, where those are fewer than the users: they wait for each other there
+        /// too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workers: Option<u32>,
+    },
     /// An experiment: one user who paused, against one who did not. Positive odds are those of a limit on the rate.
     Pausing(TimesCompared),
     /// The number served at a time, as a hint.
