@@ -7,6 +7,7 @@ mod blocks;
 mod claims;
 mod entry;
 mod findings;
+mod left_out;
 mod looks;
 mod order;
 mod pilots;
@@ -23,6 +24,7 @@ pub use blocks::ROUNDS_MIN;
 pub use claims::{Claim, Quantity, Requirement, Trend, checked};
 pub use entry::{Finished, entry};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
+pub use left_out::{Ending, LeftOut, LeftOutCause, ReadySign};
 pub use order::{open_variants, order};
 pub use pilots::{has_settled, pilots};
 pub use seen::{Case, Open, PairCount, Seen};
@@ -262,15 +264,6 @@ pub struct OfFastest {
     pub ratio: f64,
     /// Interval of it; all intervals of one workload hold together 95 times in 100, and so do all to its baseline.
     pub ci: [f64; 2],
-}
-
-/// Something that was not measured although it was asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
-    /// A variant, a workload, or a variant on a workload.
-    pub what: String,
-    /// Why, and what to do about it.
-    pub why: String,
 }
 
 /// Figures that somebody else measured.

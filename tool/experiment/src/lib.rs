@@ -22,4 +22,4 @@ pub mod run;
 pub mod template;
 mod trials;
 
-pub use process::{CommandError, Ending, StartError, guard, link};
+pub use process::{Trouble, guard, link};

@@ -42,12 +42,7 @@ pub enum Event {
         ahead: Forecast,
     },
     /// A program runs without a limit that it should have.
-    Unlimited {
-        /// The program.
-        program: String,
-        /// The reason.
-        why: String,
-    },
+    Unlimited(LeftOut),
     /// The programs are asked to prove that they kept their promises.
     Proving {
         /// Whether the measurement before was interrupted.

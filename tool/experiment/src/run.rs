@@ -15,13 +15,13 @@ use crate::{
     comparison,
     definition::Variant,
     names,
-    process::{StartError, link, program},
+    process::{Trouble, link, program},
     progress::{Event, Listener},
     resolve::{Places, TrialSetup},
     trials::{Trial, Trials},
 };
 use analysis::{
-    comparison::{LeftOut, has_settled},
+    comparison::{LeftOut, LeftOutCause, has_settled},
     run::{Run, WarningKind},
 };
 pub use plan::{RecordError, RunError, RunPlan};
@@ -173,9 +173,9 @@ fn announce(trials: &Trials<'_>, made_before: u32, listener: &mut dyn Listener) 
 }
 
 /// The programs that are not installed, each with the variants that start it. A program with a path may yet be made.
-fn missing_programs(plan: &RunPlan) -> Vec<(StartError, Vec<&str>)> {
+fn missing_programs(plan: &RunPlan) -> Vec<(LeftOutCause, Vec<&str>)> {
     let experiment = &plan.experiment;
-    let mut missing: Vec<(StartError, Vec<&str>)> = Vec::new();
+    let mut missing: Vec<(LeftOutCause, Vec<&str>)> = Vec::new();
     for variant in &experiment.variants {
         let places = Places { program: plan.program.clone(), ..Places::example(experiment) };
         let all = experiment.works.iter().flat_map(|work| {
@@ -187,11 +187,14 @@ fn missing_programs(plan: &RunPlan) -> Vec<(StartError, Vec<&str>)> {
             if program.contains('/') || program::find(&program, &plan.program).is_some() {
                 continue;
             }
-            let is_it = |error: &StartError| matches!(error, StartError::Missing { program: known, .. } if *known == program);
-            match missing.iter_mut().find(|(error, _)| is_it(error)) {
+            let is_it = |cause: &LeftOutCause| matches!(cause, LeftOutCause::ProgramMissing { program: known, .. } if *known == program);
+            match missing.iter_mut().find(|(cause, _)| is_it(cause)) {
                 Some((_, variants)) if variants.contains(&variant.name.as_str()) => {}
                 Some((_, variants)) => variants.push(&variant.name),
-                None => missing.push((StartError::Missing { name, program }, vec![&variant.name])),
+                None => {
+                    let cause = LeftOutCause::ProgramMissing { process: Some(name), program };
+                    missing.push((cause, vec![&variant.name]));
+                }
             }
         }
     }
@@ -202,7 +205,7 @@ fn missing_programs(plan: &RunPlan) -> Vec<(StartError, Vec<&str>)> {
 enum Ended {
     Measured(Box<Run>),
     /// It failed, and would fail again.
-    Failed(RunError),
+    Failed(LeftOutCause),
     Interrupted,
 }
 
@@ -216,7 +219,8 @@ struct Runner<'a> {
 impl Runner<'_> {
     /// Leaves out the trials that this process may not make, and reports them.
     fn leave_out_impossible(&mut self, trials: &mut Trials<'_>, listener: &mut dyn Listener) {
-        let Err(reason) = link::check() else { return };
+        let Err(error) = link::check() else { return };
+        let cause = LeftOutCause::from(error);
         let experiment = &self.plan.experiment;
         for work in &experiment.works {
             let is_linked = |variant: &&Variant| {
@@ -226,8 +230,7 @@ impl Runner<'_> {
             let linked: Vec<&Variant> = experiment.variants.iter().filter(is_linked).collect();
             linked.iter().for_each(|variant| trials.leave_out(&variant.name, &work.name));
             if !linked.is_empty() {
-                let what = if work.name.is_empty() { "the link" } else { &work.name };
-                self.leave_out(what.to_owned(), reason.to_string(), listener);
+                self.leave_out(work.name.clone(), cause.clone(), listener);
             }
         }
     }
@@ -241,12 +244,12 @@ impl Runner<'_> {
         trials: &mut Trials<'_>,
         listener: &mut dyn Listener,
     ) -> Result<(), RunError> {
-        for (error, variants) in missing_programs(self.plan) {
+        for (cause, variants) in missing_programs(self.plan) {
             if variants.len() == self.plan.experiment.variants.len() {
-                return Err(error.into());
+                return Err(cause.into());
             }
             variants.iter().for_each(|variant| trials.leave_out(variant, ""));
-            self.leave_out(variants.join(", "), error.to_string(), listener);
+            self.leave_out(variants.join(", "), cause, listener);
         }
         Ok(())
     }
@@ -261,8 +264,7 @@ impl Runner<'_> {
         let mut lacking = Vec::new();
         (stage.time, stage.test) = (trial.time, trial.test);
         let driven = stage.measure(trial, &mut Around { interrupt, listener, lacking: &mut lacking });
-        for (what, why) in lacking {
-            let left_out = LeftOut { what, why };
+        for left_out in lacking {
             if !self.outcome.left_out.contains(&left_out) {
                 self.outcome.left_out.push(left_out);
             }
@@ -271,8 +273,10 @@ impl Runner<'_> {
             Ok(driven) => Ok(Ended::Measured(Box::new(driven.run))),
             // What was interrupted is not reported as left out.
             Err(_) if interrupt.load(Ordering::Relaxed) => Ok(Ended::Interrupted),
-            Err(error) if !self.plan.experiment.compares() => Err(error),
-            Err(error) => Ok(Ended::Failed(error)),
+            Err(RunError::Trouble(Trouble::Cause(cause))) if self.plan.experiment.compares() => {
+                Ok(Ended::Failed(cause))
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -296,16 +300,15 @@ impl Runner<'_> {
                 self.records.keep(&part, took)?;
                 self.outcome.parts.push(part);
             }
-            Ended::Failed(error) => {
+            Ended::Failed(cause) => {
                 // A program that does not start now will not start for the next workload either.
-                let everywhere = matches!(error, RunError::Start(_));
                 let variant = &trial.variant.name;
-                let (work, what) = match everywhere {
+                let (work, what) = match cause.prevents_start() {
                     true => ("", variant.clone()),
                     false => (trial.work.name.as_str(), trial.name(&self.plan.experiment)),
                 };
                 trials.leave_out(variant, work);
-                self.leave_out(what, error.to_string(), listener);
+                self.leave_out(what, cause, listener);
             }
         }
         Ok(())
@@ -318,17 +321,15 @@ impl Runner<'_> {
         is_interrupted(run) && kept && self.outcome.parts.iter().any(same)
     }
 
-    fn leave_out(&mut self, what: String, why: String, listener: &mut dyn Listener) {
-        let left_out = LeftOut { what, why };
+    fn leave_out(&mut self, what: String, cause: LeftOutCause, listener: &mut dyn Listener) {
+        let left_out = LeftOut::new(what, cause);
         listener.on_experiment(&Event::LeftOut(left_out.clone()));
         self.outcome.left_out.push(left_out);
     }
 
     fn finish(self) -> Result<Outcome, RunError> {
         match self.outcome.left_out.as_slice() {
-            [first, ..] if self.outcome.parts.is_empty() => {
-                Err(RunError::Nothing(format!("{}: {}", first.what, first.why)))
-            }
+            [first, ..] if self.outcome.parts.is_empty() => Err(RunError::Nothing(first.clone().into())),
             _ => Ok(self.outcome),
         }
     }

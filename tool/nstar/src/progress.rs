@@ -86,7 +86,7 @@ fn around(event: &Around) -> (String, bool) {
             let all = number + ahead.trials.saturating_sub(1);
             (progress::trial_begun(name, *number, all, seconds(ahead.time)), false)
         }
-        Around::Unlimited { program, why } => (progress::unlimited(program, why), false),
+        Around::Unlimited(program) => (progress::unlimited(program), false),
         Around::Proving { interrupted } => (progress::proving(*interrupted), !interrupted),
         Around::Settled { left } => (progress::settled(left.as_secs_f64()), false),
         Around::Proved(proof) => (progress::proved(proof), false),

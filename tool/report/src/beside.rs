@@ -5,16 +5,15 @@
 //! file they stand alone again.
 
 use analysis::comparison::{
-    AgreementFinding, Case, Comparison, Entry, LittleFinding, OrderFinding, PublishedLittle, Requirement,
-    Seen,
+    AgreementFinding, Case, Comparison, Entry, LeftOutCause, LittleFinding, OrderFinding, PublishedLittle,
+    Requirement, Seen,
 };
 use analysis::run::{
-    Cause, Demand, Doubt, Evidence, Identity, NextLimit, OutcomeEvidence, Resource, Run, Step, Verdict,
-    Warning, Words,
+    Cause, Demand, Doubt, Evidence, Identity, NextLimit, OutcomeEvidence, Resource, Run, Step, Verdict, Words,
 };
 
 use crate::number;
-use crate::sentences::{self, comparisons, holders, published};
+use crate::sentences::{self, comparisons, holders, left_out, published};
 
 /// Puts the words of a run in.
 pub fn put(run: &mut Run) {
@@ -23,7 +22,7 @@ pub fn put(run: &mut Run) {
     for Demand { holder, identity, .. } in &mut run.laws.demands {
         put_name(holder, identity);
     }
-    run.warnings.iter_mut().for_each(put_in_warning);
+    run.warnings.iter_mut().for_each(|warning| put_beside(&mut warning.text, &mut warning.cause));
 }
 
 /// Takes the words of a run out, and keeps text that has no typed counterpart.
@@ -34,7 +33,7 @@ pub(crate) fn take(run: &mut Run) {
     for Demand { holder, identity, .. } in &mut run.laws.demands {
         take_name(holder, identity);
     }
-    run.warnings.iter_mut().for_each(take_from_warning);
+    run.warnings.iter_mut().for_each(|warning| fill(&mut warning.cause, &mut warning.text));
 }
 
 /// Puts the words of a comparison in.
@@ -46,6 +45,9 @@ pub(crate) fn put_in_comparison(comparison: &mut Comparison) {
     for published in &mut comparison.published {
         put_one(&mut published.law, &mut published.little);
         put_list(&mut published.agreement, &mut published.compared);
+    }
+    for left_out in &mut comparison.left_out {
+        put_beside(&mut left_out.why, &mut left_out.cause);
     }
     for claim in &mut comparison.claims {
         claim.outcome = plain(published::claim_outcome(claim));
@@ -78,6 +80,9 @@ pub(crate) fn take_from_comparison(comparison: &mut Comparison) {
         for finding in &mut published.compared {
             cases_of(finding).iter_mut().for_each(|case| take_names_seen(&mut case.seen));
         }
+    }
+    for left_out in &mut comparison.left_out {
+        fill(&mut left_out.cause, &mut left_out.why);
     }
     for claim in &mut comparison.claims {
         let outcome = claim.outcome.take();
@@ -147,15 +152,12 @@ fn take_from_resource(resource: &mut Resource) {
     take_name(&mut resource.holder, &mut resource.identity);
 }
 
-fn put_in_warning(warning: &mut Warning) {
-    warning.text = plain(warning.cause.sentence());
-    if let Some(text) = warning.cause.told_text() {
+/// Puts the words of a finding beside it. Where nothing else is known of it, they stand there alone.
+fn put_beside(words: &mut Words, finding: &mut impl Finding) {
+    *words = plain(finding.sentence());
+    if let Some(text) = finding.told_text() {
         text.clear();
     }
-}
-
-fn take_from_warning(warning: &mut Warning) {
-    fill(&mut warning.cause, &mut warning.text);
 }
 
 fn put_name(holder: &mut Words, identity: &mut Option<Identity>) {
@@ -247,6 +249,7 @@ finding! {
     OrderFinding: comparisons::order, OrderFinding::Told;
     LittleFinding: comparisons::little, LittleFinding::Told;
     PublishedLittle: comparisons::published_little, PublishedLittle::Told;
+    LeftOutCause: left_out::why, LeftOutCause::Told;
     AgreementFinding: published::agreement, AgreementFinding::Told;
 }
 

@@ -3,11 +3,11 @@
 use std::{net::SocketAddr, time::Duration};
 
 use analysis::{
-    comparison::LeftOut,
+    comparison::{LeftOut, LeftOutCause},
     run::{DatabaseTrouble, Processes, Proof, Step},
 };
 
-use crate::sentences::{holders, unwatched};
+use crate::sentences::{self, holders, unwatched};
 
 /// A number of users is being measured.
 #[must_use]
@@ -166,8 +166,8 @@ pub fn preparing() -> String {
 
 /// A program runs without a limit that it should have.
 #[must_use]
-pub fn unlimited(program: &str, why: &str) -> String {
-    format!("{program}: {why}")
+pub fn unlimited(program: &LeftOut) -> String {
+    sentences::left_out::sentence(program)
 }
 
 /// The programs are asked to prove that they kept their promises.
@@ -195,7 +195,25 @@ pub fn proved(proof: &Proof) -> String {
 /// Something will not be measured.
 #[must_use]
 pub fn left_out(left_out: &LeftOut) -> String {
-    format!("LEFT OUT: {}: {}", left_out.what, left_out.why)
+    format!("LEFT OUT: {}", sentences::left_out::sentence(left_out))
+}
+
+/// The user asked to stop before there was anything to report.
+#[must_use]
+pub fn interrupted() -> &'static str {
+    "interrupted"
+}
+
+/// An experiment could not be run.
+#[must_use]
+pub fn not_run(cause: &LeftOutCause) -> String {
+    sentences::left_out::why(cause)
+}
+
+/// All of an experiment was left out, this first.
+#[must_use]
+pub fn nothing_measured(first: &LeftOut) -> String {
+    format!("nothing could be measured. {}", sentences::left_out::sentence(first))
 }
 
 /// The most that the generator can do on this host.

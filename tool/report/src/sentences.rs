@@ -13,6 +13,7 @@ mod experiments;
 mod generator;
 mod hops;
 mod kernel;
+pub(crate) mod left_out;
 mod locks;
 mod outcome;
 mod processors;

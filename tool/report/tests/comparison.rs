@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use analysis::comparison::{
-    Comparison, Entry, Factor, LeftOut, Limit, OrderFinding, Published, PublishedFigure, SCHEMA, Workload,
-    order,
+    Comparison, Entry, Factor, LeftOut, LeftOutCause, Limit, OrderFinding, Published, PublishedFigure,
+    SCHEMA, Workload, order,
 };
 use analysis::run::{
     Confirmation, ConfirmationAnswer, Doubt, Host, Identity, LeftAlone, LeftAloneReason, Processes,
@@ -77,7 +77,10 @@ fn sample() -> Comparison {
         version: "0.1.0".into(),
         seed: 1,
         works: vec![work],
-        left_out: vec![LeftOut { what: "uring".into(), why: "the kernel denies io_uring".into() }],
+        left_out: vec![LeftOut::new(
+            "uring".into(),
+            LeftOutCause::Failed { error: "the kernel denies io_uring".into() },
+        )],
         published: vec![Published {
             title: "S5".into(),
             hardware: "not stated".into(),

@@ -48,7 +48,10 @@ fn models() -> Comparison {
     let mut work = Workload { name: "100 KB, 100 connections".into(), entries, ..Workload::default() };
     order(&mut work);
     let mut models = comparison("Upload sink <b>by model</b>", "engine", vec![work]);
-    models.left_out = vec![LeftOut { what: "uring".into(), why: "the kernel denies io_uring".into() }];
+    models.left_out = vec![LeftOut::new(
+        "uring".into(),
+        LeftOutCause::Failed { error: "the kernel denies io_uring".into() },
+    )];
     let figures = [("threads", 49_350.0), ("aio", 58_890.0), ("select", 38_370.0)];
     let figure = |(variant, value): (&str, f64)| PublishedFigure { variant: variant.into(), value };
     let published = Published {

@@ -9,10 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use analysis::comparison::{Ending, LeftOutCause};
+
 use super::{
-    guard::{Ending, Orders},
+    Trouble,
+    guard::Orders,
     program,
-    running::{Guard, Guards, StartError},
+    running::{Guard, Guards},
 };
 use crate::definition::StopSignal;
 
@@ -20,40 +23,6 @@ use crate::definition::StopSignal;
 const WITHIN: Duration = Duration::from_secs(600);
 /// How often to look whether it has ended.
 const INTERVAL: Duration = Duration::from_millis(5);
-
-/// A command that did not do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum CommandError {
-    /// No such program.
-    #[error("`{0}` not found: install it, or give its full path")]
-    Missing(String),
-    /// It could not be started.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// It failed.
-    #[error("`{program}` failed: {ending}. {said}")]
-    Failed {
-        /// The program.
-        program: String,
-        /// How it ended.
-        ending: Ending,
-        /// Its last lines.
-        said: String,
-    },
-    /// It did not end in time.
-    #[error("`{program}` did not end within {within:?}. {said}")]
-    Slow {
-        /// The program.
-        program: String,
-        /// The time it had.
-        within: Duration,
-        /// Its last lines.
-        said: String,
-    },
-    /// The user asked to stop.
-    #[error("interrupted")]
-    Interrupted,
-}
 
 /// What a command printed, and how it ended.
 #[derive(Debug)]
@@ -65,9 +34,9 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The error that this end is, where another was wanted.
-    pub(crate) fn failed(&self, program: String) -> CommandError {
-        CommandError::Failed { program, ending: self.ending, said: told(&self.said) }
+    /// What this end of a command is, where another was wanted.
+    pub(crate) fn failed(self, program: String) -> LeftOutCause {
+        LeftOutCause::CommandFailed { program, ending: self.ending, said: self.said }
     }
 }
 
@@ -86,10 +55,11 @@ pub(crate) struct Surroundings<'a> {
 ///
 /// # Errors
 /// If it cannot be started, takes too long, or is interrupted. How it ended is no error here.
-pub(crate) fn run(words: &[String], surroundings: Surroundings<'_>) -> Result<Ended, CommandError> {
+pub(crate) fn run(words: &[String], surroundings: Surroundings<'_>) -> Result<Ended, Trouble> {
     let name = words.first().cloned().unwrap_or_default();
     let found = program::find(&name, &surroundings.guards.program);
-    let found = found.ok_or_else(|| CommandError::Missing(name.clone()))?;
+    let missing = || LeftOutCause::ProgramMissing { process: None, program: name.clone() };
+    let found = found.ok_or_else(missing)?;
     let (out, err) = (surroundings.folder.join(".stdout"), surroundings.folder.join(".stderr"));
     let _ = fs::remove_file(&err);
     let mut guard = Guard::start(&name, surroundings.guards, None)?;
@@ -111,43 +81,40 @@ pub(crate) fn run(words: &[String], surroundings: Surroundings<'_>) -> Result<En
             break ending;
         }
         if surroundings.interrupt.load(Ordering::Relaxed) {
-            return Err(CommandError::Interrupted);
+            return Err(Trouble::Interrupted);
         }
         if Instant::now() >= deadline {
-            return Err(CommandError::Slow { program: name, within: WITHIN, said: last_lines(&err) });
+            let within_ms = millis(WITHIN);
+            return Err(LeftOutCause::CommandSlow { program: name, within_ms, said: last_lines(&err) }.into());
         }
         thread::sleep(INTERVAL);
     };
     let stdout = fs::read(&out).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let spoke = fs::metadata(&err).is_ok_and(|log| log.len() > 0);
-    Ok(Ended { ending, stdout, said: last(if spoke { &err } else { &out }) })
+    Ok(Ended { ending, stdout, said: last_lines(if spoke { &err } else { &out }) })
 }
 
 /// The same, where only exit status 0 will do.
 ///
 /// # Errors
 /// If it did not do its work.
-pub(crate) fn run_checked(words: &[String], surroundings: Surroundings<'_>) -> Result<Ended, CommandError> {
+pub(crate) fn run_checked(words: &[String], surroundings: Surroundings<'_>) -> Result<Ended, Trouble> {
     let ended = run(words, surroundings)?;
     if ended.ending == Ending::Exit(0) {
         return Ok(ended);
     }
     let program = words.first().cloned().unwrap_or_default();
-    Err(ended.failed(program))
+    Err(ended.failed(program).into())
 }
 
-/// The last lines of a log, in a sentence.
-pub(crate) fn last_lines(log: &Path) -> String {
-    told(&last(log))
-}
-
-fn told(lines: &str) -> String {
-    if lines.is_empty() { "It printed nothing.".to_owned() } else { format!("Its last lines: {lines}") }
+/// Whole milliseconds.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The last lines of a log that say something, in one and without control characters: what a program prints must not
 /// steer the terminal.
-fn last(log: &Path) -> String {
+pub(crate) fn last_lines(log: &Path) -> String {
     const LINES: usize = 3;
     const BYTES: u64 = 4096;
     let mut text = Vec::new();

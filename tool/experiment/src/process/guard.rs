@@ -7,7 +7,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     fs::{self, File, OpenOptions},
     io::{self, BufRead, Read, Write},
     os::unix::process::CommandExt,
@@ -18,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use analysis::comparison::Ending;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper, wait,
 };
@@ -68,27 +68,6 @@ pub(super) struct Orders {
     pub(super) stop: StopSignal,
     /// How long that may take, milliseconds.
     pub(super) stop_within_ms: u64,
-}
-
-/// How a program ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
-    /// By itself, with this exit status.
-    Exit(i32),
-    /// By this signal.
-    Signal(i32),
-    /// Together with its guard, or nobody knows how.
-    Unknown,
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ending::Exit(status) => write!(f, "it ended with exit status {status}"),
-            Ending::Signal(signal) => write!(f, "it was ended by signal {signal}"),
-            Ending::Unknown => f.write_str("it ended"),
-        }
-    }
 }
 
 /// Runs a guard: reads what to start on stdin, starts it, and ends it once stdin closes. What goes wrong is printed for

@@ -10,6 +10,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use analysis::comparison::LeftOutCause;
+
 /// A token bucket this deep holds two of the largest segments that the kernel hands down in one piece: at 100 Mb/s,
 /// about 10 ms.
 const BURST_BYTES: u32 = 128 << 10;
@@ -48,10 +50,10 @@ pub struct Link {
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// Only root may make network namespaces and interfaces.
-    #[error("a network namespace and a shaped link need root: run it with sudo")]
+    #[error("a link needs root")]
     NotRoot,
     /// A tool is missing.
-    #[error("cannot run `{tool}`: {source}; install iproute2 and util-linux")]
+    #[error("{tool}: {source}")]
     Tool {
         /// Which.
         tool: String,
@@ -59,13 +61,25 @@ pub enum LinkError {
         source: io::Error,
     },
     /// A tool failed.
-    #[error("`{command}` failed: {said}")]
+    #[error("{command}: {said}")]
     Refused {
         /// What was run.
         command: String,
-        /// The last line it printed.
+        /// The last line it printed; empty where it printed nothing.
         said: String,
     },
+}
+
+impl From<LinkError> for LeftOutCause {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::NotRoot => Self::LinkNeedsRoot,
+            LinkError::Tool { tool, source } => {
+                Self::LinkToolFailed { tool, os_error: source.raw_os_error() }
+            }
+            LinkError::Refused { command, said } => Self::LinkRefused { command, said },
+        }
+    }
 }
 
 /// Whether this process may make a link.
@@ -129,6 +143,6 @@ fn run(command: &str) -> Result<(), LinkError> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().last().unwrap_or("it said nothing").trim().to_owned();
+    let said = said.lines().last().unwrap_or_default().trim().to_owned();
     Err(LinkError::Refused { command: command.into(), said })
 }

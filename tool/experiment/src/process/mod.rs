@@ -8,6 +8,19 @@ pub(crate) mod program;
 pub(crate) mod ready;
 pub(crate) mod running;
 
-pub use command::CommandError;
-pub use guard::Ending;
-pub use running::StartError;
+use analysis::comparison::LeftOutCause;
+
+/// Why a program or a command did not do its work.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The user asked to stop.
+    Interrupted,
+    /// What was in the way.
+    Cause(LeftOutCause),
+}
+
+impl<C: Into<LeftOutCause>> From<C> for Trouble {
+    fn from(cause: C) -> Self {
+        Self::Cause(cause.into())
+    }
+}

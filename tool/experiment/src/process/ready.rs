@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use analysis::comparison::ReadySign;
 use load::{Plan, RequestTemplate, Scenario, Url, probe};
 
 /// How long one attempt to reach it may take.
@@ -41,13 +42,13 @@ impl Sign {
         matches!(self, Sign::Port(..) | Sign::Http(_))
     }
 
-    /// What is waited for, for people.
-    pub(super) fn name(&self) -> String {
+    /// The sign as a report has it.
+    pub(super) fn fact(&self) -> ReadySign {
         match self {
-            Sign::Started => "running".into(),
-            Sign::Line(line) => format!("'{line}' in what it prints"),
-            Sign::Port(address, port) => format!("connections at {}", SocketAddr::new(*address, *port)),
-            Sign::Http(url) => format!("answers at {url}"),
+            Sign::Started => ReadySign::Running,
+            Sign::Line(line) => ReadySign::Line(line.clone()),
+            Sign::Port(address, port) => ReadySign::Connections(SocketAddr::new(*address, *port)),
+            Sign::Http(url) => ReadySign::Answers(url.clone()),
         }
     }
 }

@@ -11,12 +11,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use analysis::run::Cause;
+use analysis::{
+    comparison::{Ending, LeftOutCause},
+    run::Cause,
+};
 
 use super::{
-    command::{Surroundings, last_lines},
-    guard::{Ending, Orders, STARTED, Task, WAITING},
-    link::{Link, LinkError, LinkPlan},
+    Trouble,
+    command::{Surroundings, last_lines, millis},
+    guard::{Orders, STARTED, Task, WAITING},
+    link::{Link, LinkPlan},
     memory::MemoryLimit,
     program,
     ready::Sign,
@@ -25,66 +29,6 @@ use crate::definition::StopSignal;
 
 /// How often to look whether a program is ready.
 const INTERVAL: Duration = Duration::from_millis(10);
-
-/// A program that did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// No such program.
-    #[error("{name}: `{program}` not found: install it, or give its full path")]
-    Missing {
-        /// What the experiment calls it.
-        name: String,
-        /// What was looked for.
-        program: String,
-    },
-    /// It could not be started.
-    #[error("cannot start {name}: {source}")]
-    Spawn {
-        /// What the experiment calls it.
-        name: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The link to it could not be made.
-    #[error(transparent)]
-    Link(#[from] LinkError),
-    /// It ended before it was ready.
-    #[error("{name} did not start: {how}")]
-    Ended {
-        /// What the experiment calls it.
-        name: String,
-        /// How it ended, and its last lines.
-        how: String,
-    },
-    /// Something else answers where it is to answer.
-    #[error(
-        "{name} cannot start: another program is there already ({sign}). Stop it, or use a port of the runner (`${{port.NAME}}`)"
-    )]
-    Taken {
-        /// What the experiment calls it.
-        name: String,
-        /// The sign that is there too early.
-        sign: String,
-    },
-    /// It never got ready.
-    #[error(
-        "{name} was not ready within {within:?}: waited for {sign}. {said} Check that its command does that; it may need a longer \
-         `ready_within`, or another `ready`"
-    )]
-    NotReady {
-        /// What the experiment calls it.
-        name: String,
-        /// How long it had.
-        within: Duration,
-        /// What was waited for.
-        sign: String,
-        /// Its last lines.
-        said: String,
-    },
-    /// The user asked to stop.
-    #[error("interrupted")]
-    Interrupted,
-}
 
 /// How guards are started.
 #[derive(Debug, Clone)]
@@ -111,6 +55,10 @@ pub(crate) struct Launch {
     pub(crate) stop_within: Duration,
 }
 
+fn not_started(process: &str, error: &io::Error) -> LeftOutCause {
+    LeftOutCause::NotStarted { process: process.into(), error: error.to_string() }
+}
+
 /// A guard, and the program under it once that is started. Both end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Guard {
@@ -125,8 +73,8 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Starts a guard; with a link, in a network namespace of its own behind it.
-    pub(crate) fn start(name: &str, guards: &Guards, link: Option<LinkPlan>) -> Result<Self, StartError> {
-        let spawn = |source| StartError::Spawn { name: name.into(), source };
+    pub(crate) fn start(name: &str, guards: &Guards, link: Option<LinkPlan>) -> Result<Self, Trouble> {
+        let spawn = |error: io::Error| not_started(name, &error);
         let mut command = match link {
             None => Command::new(&guards.program),
             Some(_) => {
@@ -140,7 +88,7 @@ impl Guard {
         command.args(&guards.arguments).process_group(0);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(spawn)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(spawn(io::Error::other("it has no stdin")));
+            return Err(spawn(io::Error::other("it has no stdin")).into());
         };
         let stdout = BufReader::new(stdout);
         let mut guard = Guard { name: name.into(), child, stdin: Some(stdin), stdout, link: None };
@@ -153,33 +101,28 @@ impl Guard {
     }
 
     /// Starts a guard that removes this folder once it is dropped, or once this process is gone.
-    pub(crate) fn of_folder(folder: &Path, guards: &Guards) -> Result<Self, StartError> {
+    pub(crate) fn of_folder(folder: &Path, guards: &Guards) -> Result<Self, Trouble> {
         let mut guard = Guard::start("the guard of the folder", guards, None)?;
         guard.tell(&Task::Remove(folder.into()))?;
         Ok(guard)
     }
 
     /// Has the guard start its program.
-    pub(super) fn order(&mut self, orders: Orders) -> Result<(), StartError> {
+    pub(super) fn order(&mut self, orders: Orders) -> Result<(), Trouble> {
         self.tell(&Task::Run(orders))
     }
 
-    fn tell(&mut self, task: &Task) -> Result<(), StartError> {
-        let name = self.name.clone();
-        let spawn = |source: io::Error| StartError::Spawn { name, source };
-        let mut text = match serde_json::to_string(task) {
-            Ok(text) => text,
-            Err(error) => return Err(spawn(error.into())),
-        };
+    fn tell(&mut self, task: &Task) -> Result<(), Trouble> {
+        let mut text = serde_json::to_string(task).map_err(|error| not_started(&self.name, &error.into()))?;
         text.push('\n');
         if let Some(Err(error)) = self.stdin.as_mut().map(|stdin| stdin.write_all(text.as_bytes())) {
-            return Err(spawn(error));
+            return Err(not_started(&self.name, &error).into());
         }
         self.expect_line(STARTED)
     }
 
     /// Reads the next line of the guard, which must be this.
-    fn expect_line(&mut self, expected: &str) -> Result<(), StartError> {
+    fn expect_line(&mut self, expected: &str) -> Result<(), Trouble> {
         let mut said = String::new();
         let source = match self.stdout.read_line(&mut said) {
             Ok(0) => io::Error::other("its guard ended at once"),
@@ -187,7 +130,7 @@ impl Guard {
             Ok(_) => io::Error::other(said.trim().to_owned()),
             Err(error) => error,
         };
-        Err(StartError::Spawn { name: self.name.clone(), source })
+        Err(not_started(&self.name, &source).into())
     }
 
     /// How the program ended, if it has.
@@ -204,16 +147,17 @@ impl Guard {
         mut self,
         launch: Launch,
         surroundings: Surroundings<'_>,
-    ) -> Result<Running, StartError> {
+    ) -> Result<Running, Trouble> {
         let name = self.name.clone();
         let program = launch.words.first().cloned().unwrap_or_default();
         let found = program::find(&program, &surroundings.guards.program);
-        let found = found.ok_or_else(|| StartError::Missing { name: name.clone(), program })?;
+        let missing = || LeftOutCause::ProgramMissing { process: Some(name.clone()), program };
+        let found = found.ok_or_else(missing)?;
         let log = surroundings.folder.join(format!("{}.log", crate::names::slug(&name)));
         // What an earlier start printed is no sign of this one, nor is what another program answers.
         let _ = fs::remove_file(&log);
         if launch.sign.is_of_the_network() && launch.sign.is_there(&log) {
-            return Err(StartError::Taken { name, sign: launch.sign.name() });
+            return Err(LeftOutCause::Taken { process: name, sign: launch.sign.fact() }.into());
         }
         let limit = launch.memory.map(|bytes| MemoryLimit::new(self.child.id(), bytes));
         let (memory, unlimited) = match limit {
@@ -234,7 +178,7 @@ impl Guard {
             processors: launch.processors.clone(),
             cgroup: memory.as_ref().map(MemoryLimit::entrance),
             stop: launch.stop,
-            stop_within_ms: u64::try_from(launch.stop_within.as_millis()).unwrap_or(u64::MAX),
+            stop_within_ms: millis(launch.stop_within),
         })?;
         let mut running = Running { guard: self, launch, unlimited, log, _memory: memory };
         running.wait_until_ready(surroundings.interrupt)?;
@@ -265,33 +209,41 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn wait_until_ready(&mut self, interrupt: &AtomicBool) -> Result<(), StartError> {
+    fn wait_until_ready(&mut self, interrupt: &AtomicBool) -> Result<(), Trouble> {
         let deadline = Instant::now() + self.launch.ready_within;
         loop {
             let ready = self.launch.sign.is_there(&self.log);
             // Asked last: another program may answer at a port that this one could not take.
-            if let Some(how) = self.ended() {
-                return Err(StartError::Ended { name: self.name().into(), how });
+            if let Some((ending, said)) = self.ended() {
+                let process = self.name().into();
+                return Err(LeftOutCause::EndedBeforeReady { process, ending, said }.into());
             }
             if ready {
                 return Ok(());
             }
             if interrupt.load(Ordering::Relaxed) {
-                return Err(StartError::Interrupted);
+                return Err(Trouble::Interrupted);
             }
             if Instant::now() >= deadline {
-                let (name, within, sign) =
-                    (self.name().into(), self.launch.ready_within, self.launch.sign.name());
-                return Err(StartError::NotReady { name, within, sign, said: last_lines(&self.log) });
+                return Err(self.not_ready().into());
             }
             thread::sleep(INTERVAL);
         }
     }
 
+    fn not_ready(&self) -> LeftOutCause {
+        LeftOutCause::NotReady {
+            process: self.name().into(),
+            within_ms: millis(self.launch.ready_within),
+            sign: self.launch.sign.fact(),
+            said: last_lines(&self.log),
+        }
+    }
+
     /// How it ended and what it printed last, if it has ended.
-    pub(crate) fn ended(&mut self) -> Option<String> {
+    pub(crate) fn ended(&mut self) -> Option<(Ending, String)> {
         let ending = self.guard.ended()?;
-        Some(format!("{ending}. {}", last_lines(&self.log)))
+        Some((ending, last_lines(&self.log)))
     }
 
     /// A warning, if its memory is not limited although it should be.

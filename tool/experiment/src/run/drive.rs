@@ -25,7 +25,7 @@ use super::{
 use crate::{
     data,
     definition::{Confirm, PageCache, Users},
-    process::CommandError,
+    process::Trouble,
     progress::Event,
     resolve::TrialSetup,
 };
@@ -68,11 +68,16 @@ impl Stage<'_> {
                     circumstances,
                 };
                 let interrupt = around.interrupt;
+                let mut in_the_way = None;
                 let mut before_step = || {
                     let ready = self.reset(setup, interrupt).and_then(|()| self.drop_if_cold());
-                    ready.map_err(|error| error.to_string())
+                    ready.map_err(|error| {
+                        in_the_way = Some(error);
+                        "the reset failed".to_owned()
+                    })
                 };
-                Ok(sweep_with(&sweep_plan, &mut before_step, around.interrupt, around.listener)?)
+                let driven = sweep_with(&sweep_plan, &mut before_step, around.interrupt, around.listener);
+                driven.map_err(|error| in_the_way.unwrap_or_else(|| error.into()))
             }
         }
     }
@@ -97,7 +102,7 @@ impl Stage<'_> {
 
     /// Takes the data out of the page cache.
     pub(super) fn drop_data(&self) -> Result<(), RunError> {
-        self.data.iter().try_for_each(|set| data::drop_from_page_cache(&set.folder)).map_err(RunError::Data)
+        self.data.iter().try_for_each(|set| data::drop_from_page_cache(&set.folder)).map_err(RunError::data)
     }
 
     /// Lets the programs prove that they kept their promises. `None` if the experiment proves nothing.
@@ -114,7 +119,7 @@ impl Stage<'_> {
             self.stop_only(first, &proving.after);
         }
         let totals = self.folder.path().join("totals.json");
-        preparation::write_totals(&totals, &driven.totals).map_err(RunError::Data)?;
+        preparation::write_totals(&totals, &driven.totals).map_err(RunError::data)?;
         values.insert("totals".into(), totals.display().to_string().into());
         let words = setup.words(&proving.command, &values)?;
         // An interrupted run is proved as well: what was promised until then must have been kept. A second signal ends all.
@@ -127,7 +132,7 @@ impl Stage<'_> {
                 Ok(Some(proof))
             }
             // What was measured is worth more than nothing; that it is not whole is told.
-            Err(RunError::Command(CommandError::Interrupted)) => {
+            Err(RunError::Trouble(Trouble::Interrupted)) => {
                 driven.run.warnings.push(Cause::Interrupted.into());
                 Ok(None)
             }

@@ -2,13 +2,16 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use analysis::search::UsersRange;
+use analysis::{
+    comparison::{LeftOut, LeftOutCause},
+    search::UsersRange,
+};
 use load::{LoadError, document::DocumentError, limits::LimitError};
 use sweep::{cores::Split, sweep::SweepError};
 
 use crate::{
     definition::Experiment,
-    process::{CommandError, StartError, running::Guards},
+    process::{Trouble, running::Guards},
 };
 
 /// How an experiment is to be run here.
@@ -36,64 +39,59 @@ impl RunPlan {
     }
 }
 
-/// An experiment that could not be run.
-#[derive(Debug, thiserror::Error)]
+/// Why an experiment could not be run.
+#[derive(Debug)]
 pub enum RunError {
-    /// Its folder could not be made.
-    #[error("cannot make a folder for the experiment: {0}; set TMPDIR to a folder that you can write to")]
-    Folder(io::Error),
-    /// Its files could not be made.
-    #[error("cannot make the files of the experiment: {0}; set TMPDIR to a folder with room")]
-    Data(io::Error),
-    /// Its file says something that cannot be done.
-    #[error(transparent)]
-    Document(#[from] DocumentError),
-    /// A program did not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// A command did not do its work.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// What a command printed is not what is read there.
-    #[error("`{program}` did not print the expected JSON: {why}")]
-    Printed {
-        /// The program.
-        program: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// A load that prepares did not succeed.
-    #[error("preparing failed: {made} of {wanted} requests succeeded")]
-    Prepared {
-        /// How many succeeded.
-        made: u64,
-        /// How many were wanted.
-        wanted: u64,
-    },
-    /// A program ended during the measurement.
-    #[error("{name} ended during the measurement: {how}")]
-    Died {
-        /// Which.
-        name: String,
-        /// How.
-        how: String,
-    },
-    /// The sweep failed.
-    #[error(transparent)]
-    Sweep(#[from] SweepError),
-    /// The load could not be made.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// Too many users for this process.
-    #[error(transparent)]
-    Limit(#[from] LimitError),
+    /// A program, a command, the load or the sweep failed, or the user asked to stop.
+    Trouble(Trouble),
     /// What was measured could not be kept.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// Nothing could be measured.
-    #[error("nothing could be measured. {0}")]
-    Nothing(String),
+    Record(RecordError),
+    /// All was left out, this first.
+    Nothing(Box<LeftOut>),
 }
+
+impl RunError {
+    /// The experiment's folder could not be made.
+    pub(super) fn folder(error: io::Error) -> Self {
+        LeftOutCause::NoFolder { error: error.to_string() }.into()
+    }
+
+    /// Its files could not be made.
+    pub(super) fn data(error: io::Error) -> Self {
+        LeftOutCause::NoData { error: error.to_string() }.into()
+    }
+}
+
+impl From<Trouble> for RunError {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+impl From<LeftOutCause> for RunError {
+    fn from(cause: LeftOutCause) -> Self {
+        Self::Trouble(Trouble::Cause(cause))
+    }
+}
+
+impl From<RecordError> for RunError {
+    fn from(error: RecordError) -> Self {
+        Self::Record(error)
+    }
+}
+
+/// Errors that say of themselves what is wrong.
+macro_rules! failed {
+    ($($error:ty),*) => {$(
+        impl From<$error> for RunError {
+            fn from(error: $error) -> Self {
+                LeftOutCause::Failed { error: error.to_string() }.into()
+            }
+        }
+    )*};
+}
+
+failed!(DocumentError, SweepError, LoadError, LimitError);
 
 /// What was measured could not be kept.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use analysis::run::{Count, Prepared, Proof};
+use analysis::{
+    comparison::{Ending, LeftOutCause},
+    run::{Count, Prepared, Proof},
+};
 use load::{Plan, RequestTotal, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -10,10 +13,7 @@ use serde_json::{Map, Value as Json};
 use super::plan::RunError;
 use crate::{
     definition::{Action, Preparation},
-    process::{
-        command::{Surroundings, run, run_checked},
-        guard::Ending,
-    },
+    process::command::{Surroundings, run, run_checked},
     resolve::{Places, TrialSetup},
     template::Values,
 };
@@ -45,10 +45,12 @@ impl Printed {
             return Ok(Self::default());
         }
         let program = words.first().cloned().unwrap_or_default();
-        let failed = |why: String| RunError::Printed { program: program.clone(), why };
-        let printed: Self = serde_json::from_str(stdout).map_err(|error| failed(error.to_string()))?;
+        let printed: Self = match serde_json::from_str(stdout) {
+            Ok(printed) => printed,
+            Err(error) => return Err(LeftOutCause::NotTheJson { program, error: error.to_string() }.into()),
+        };
         match printed.values.iter().find(|(_, list)| list.is_empty()) {
-            Some((name, _)) => Err(failed(format!("the list `{name}` is empty"))),
+            Some((list, _)) => Err(LeftOutCause::EmptyList { program, list: list.clone() }.into()),
             None => Ok(printed),
         }
     }
@@ -122,7 +124,11 @@ pub(super) fn prepare(
             let ticks = generator.run(Stop::PerUser(*requests), surroundings.interrupt)?;
             let made = ticks.iter().map(|tick| tick.completed).sum();
             let wanted = u64::from(users) * requests;
-            if made == wanted { Ok(Given::default()) } else { Err(RunError::Prepared { made, wanted }) }
+            if made == wanted {
+                Ok(Given::default())
+            } else {
+                Err(LeftOutCause::NotPrepared { made, wanted }.into())
+            }
         }
     }
 }

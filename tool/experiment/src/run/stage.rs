@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, process, sync::atomic::AtomicBool, time::Duration};
 
-use analysis::run::{Prepared, Warning};
+use analysis::{
+    comparison::{LeftOut, LeftOutCause},
+    run::{Prepared, Warning},
+};
 use sweep::{cores, sweep::Driven};
 use tempfile::TempDir;
 
@@ -57,19 +60,19 @@ pub(super) struct Stage<'a> {
 pub(super) struct Around<'a> {
     pub(super) interrupt: &'a AtomicBool,
     pub(super) listener: &'a mut dyn Listener,
-    /// What could not be done as asked for: program, and why.
-    pub(super) lacking: &'a mut Vec<(String, String)>,
+    /// What could not be done as asked for.
+    pub(super) lacking: &'a mut Vec<LeftOut>,
 }
 
 impl<'a> Stage<'a> {
     pub(super) fn new(plan: &'a RunPlan) -> Result<Self, RunError> {
-        let folder = TempDir::new().map_err(RunError::Folder)?;
+        let folder = TempDir::new().map_err(RunError::folder)?;
         let guard_of_folder = Guard::of_folder(folder.path(), &plan.guards())?;
         let places = Places {
             folder: folder.path().into(),
             program: plan.program.clone(),
             trial: 0,
-            ports: ports::all(&plan.experiment).map_err(RunError::Folder)?,
+            ports: ports::all(&plan.experiment).map_err(RunError::folder)?,
             addresses: BTreeMap::new(),
         };
         Ok(Stage {
@@ -115,8 +118,8 @@ impl<'a> Stage<'a> {
         }
         let driven = self.drive(&setup, around);
         // A program that died explains the error better than what clients saw of it.
-        if let Some((name, how)) = self.ended() {
-            return Err(RunError::Died { name, how });
+        if let Some(cause) = self.ended() {
+            return Err(cause.into());
         }
         let mut driven = driven?;
         let not_limited = self.running.iter().filter_map(|(_, running)| running.not_limited());
@@ -158,13 +161,13 @@ impl<'a> Stage<'a> {
             }
             for set in &data {
                 data::make_files(&set.folder, set.first..set.first + set.files, set.size)
-                    .map_err(RunError::Data)?;
+                    .map_err(RunError::data)?;
             }
             self.data = data;
         }
         for (path, text) in &texts {
             let parent = path.parent().unwrap_or(self.folder.path());
-            fs::create_dir_all(parent).and_then(|()| fs::write(path, text)).map_err(RunError::Data)?;
+            fs::create_dir_all(parent).and_then(|()| fs::write(path, text)).map_err(RunError::data)?;
         }
         self.texts = texts;
         Ok(())
@@ -193,7 +196,7 @@ impl<'a> Stage<'a> {
         }
         if let Some(split) = &self.plan.split {
             // All threads of the generator inherit this; the programs were given theirs.
-            cores::confine(&split.generator).map_err(RunError::Folder)?;
+            cores::confine(&split.generator).map_err(RunError::folder)?;
         }
         Ok(true)
     }
@@ -268,10 +271,10 @@ impl<'a> Stage<'a> {
         }
         let running = guard.launch(launch, self.surroundings(around.interrupt))?;
         if let Some(error) = &running.unlimited {
-            let why = format!("its memory could not be limited: {error}; that needs root");
-            let unlimited = Event::Unlimited { program: name.clone(), why: why.clone() };
-            around.listener.on_experiment(&unlimited);
-            around.lacking.push((name, why));
+            let cause = LeftOutCause::MemoryNotLimited { os_error: error.raw_os_error() };
+            let unlimited = LeftOut::new(name, cause);
+            around.listener.on_experiment(&Event::Unlimited(unlimited.clone()));
+            around.lacking.push(unlimited);
         }
         self.running.push((key, running));
         Ok(())
@@ -304,10 +307,10 @@ impl<'a> Stage<'a> {
     }
 
     /// A program that has ended although nobody asked it to, and how.
-    fn ended(&mut self) -> Option<(String, String)> {
+    fn ended(&mut self) -> Option<LeftOutCause> {
         self.running.iter_mut().find_map(|(_, running)| {
-            let how = running.ended()?;
-            Some((running.name().to_owned(), how))
+            let (ending, said) = running.ended()?;
+            Some(LeftOutCause::EndedMeanwhile { process: running.name().to_owned(), ending, said })
         })
     }
 

@@ -8,17 +8,19 @@ use std::{
 };
 
 use ::experiment::{
+    Trouble,
     comparison::compare,
     definition::Experiment,
     document::{self, Disk},
     names::slug,
     room,
-    run::{Outcome, RunPlan, run as run_experiment},
+    run::{Outcome, RunError, RunPlan, run as run_experiment},
 };
 use analysis::{
     comparison::Comparison,
     run::{Proof, Run},
 };
+use report::progress;
 use sweep::{
     conclusion::RunStart,
     cores::{self, Split},
@@ -141,7 +143,16 @@ fn measure(
             files.made()
         ));
     }
-    outcome.map_err(Failure::failed)
+    outcome.map_err(failed)
+}
+
+fn failed(error: RunError) -> Failure {
+    Failure::failed(match error {
+        RunError::Trouble(Trouble::Interrupted) => progress::interrupted().to_owned(),
+        RunError::Trouble(Trouble::Cause(cause)) => progress::not_run(&cause),
+        RunError::Record(error) => error.to_string(),
+        RunError::Nothing(first) => progress::nothing_measured(&first),
+    })
 }
 
 /// An experiment that varies nothing: a report for each workload.
@@ -257,6 +268,6 @@ fn exit_of(comparison: &Comparison, interrupt: &Interrupt) -> Exit {
 }
 
 fn broken_promise(proof: &Proof) -> Exit {
-    exit::warn(report::progress::proved(proof));
+    exit::warn(progress::proved(proof));
     Exit::Failed
 }

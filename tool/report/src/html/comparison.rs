@@ -12,7 +12,7 @@ use super::relative;
 use super::table::{Cell, Column, Row, Table};
 use crate::metrics::{Metric, Output, ShownIf, shown_in};
 use crate::number;
-use crate::sentences::published;
+use crate::sentences::{left_out, published};
 use crate::summary::comparison::{
     self as summary, ByUsers, by_users, factor, failed, laws, listed, place, proofs, stopped_by,
 };
@@ -97,7 +97,7 @@ impl Page {
             headline: comparison.title.clone(),
             hardware: hardware(&comparison.host),
             interrupted: summary::interrupted(comparison),
-            left_out: comparison.left_out.iter().map(|left| format!("{}: {}", left.what, left.why)).collect(),
+            left_out: comparison.left_out.iter().map(left_out::sentence).collect(),
             published: alone.map(|(index, published)| beside(published, index)).collect(),
             claims_made: claims(comparison),
             run: run(comparison),

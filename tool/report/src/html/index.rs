@@ -10,6 +10,7 @@ use super::comparison::{Agreement, Claimed, agreement, claims, hardware};
 use super::relative;
 use crate::index::{Index, Outcome, Shown};
 use crate::number;
+use crate::sentences::left_out;
 use crate::summary::comparison as summary;
 use crate::summary::index::{self as phrases, standing};
 
@@ -102,7 +103,7 @@ fn section(shown: &Shown, place: usize) -> Section {
         took: number::elapsed(comparison.elapsed_s),
         works: works.map(|(index, work)| of_work(comparison, work, format!("{place}-{index}"))).collect(),
         claims_made: claims(comparison),
-        left_out: comparison.left_out.iter().map(|left| format!("{}: {}", left.what, left.why)).collect(),
+        left_out: comparison.left_out.iter().map(left_out::sentence).collect(),
         ..empty
     }
 }

@@ -9,7 +9,7 @@ use super::{MARGIN, TEXT_WIDTH_MAX, TerminalOptions, WIDTH_MIN, joined};
 use crate::metrics::{Measurement, MetricUnit, Output, ShownIf, shown_in};
 use crate::number::{self, TimeUnit};
 use crate::sentences::published::claim_outcome;
-use crate::sentences::{self, holders};
+use crate::sentences::{self, holders, left_out};
 use crate::summary::comparison::{
     self as summary, beside, by_users, factor, failed, laws, listed, place, proofs, stopped_by,
 };
@@ -44,7 +44,7 @@ pub(crate) fn text(comparison: &Comparison, options: &TerminalOptions) -> String
     let alone = summary::alone(comparison);
     blocks.extend(alone.map(|(_, published)| figures(published, style, width.text)));
     blocks.push(claims(comparison, style, width.text));
-    blocks.push(left_out(comparison, style, width.text));
+    blocks.push(all_left_out(comparison, style, width.text));
     blocks.push(footer(comparison, options, style, width.text));
     joined(&blocks)
 }
@@ -250,8 +250,8 @@ fn figures(published: &Published, style: Style, width: usize) -> Vec<String> {
     style::wrap(&style.text(&text), width, |line| style.dim(line))
 }
 
-fn left_out(comparison: &Comparison, style: Style, width: usize) -> Vec<String> {
-    let texts = comparison.left_out.iter().map(|left| format!("Left out: {}: {}", left.what, left.why));
+fn all_left_out(comparison: &Comparison, style: Style, width: usize) -> Vec<String> {
+    let texts = comparison.left_out.iter().map(|left| format!("Left out: {}", left_out::sentence(left)));
     texts.flat_map(|text| style::wrap(&style.text(&text), width, |line| style.warn(line))).collect()
 }
 

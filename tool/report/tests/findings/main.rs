@@ -3,6 +3,7 @@
 
 mod doubts;
 mod evidence;
+mod left_out;
 mod published;
 #[path = "../samples/mod.rs"]
 mod samples;
@@ -73,6 +74,7 @@ fn no_kind_of_finding_is_forgotten() {
     assert_complete("kind", &published::agreement());
     assert_complete("kind", &published::seen());
     assert_complete("kind", &published::requirements());
+    assert_complete("kind", &left_out::causes());
 }
 
 /// Fails unless the values have every kind that their type knows, by the schema of the type.
