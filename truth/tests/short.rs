@@ -1,33 +1,17 @@
 //! The short form of the suite: what nstar has to get right on any machine, also a slow and noisy one.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::Path, process::Command};
 
-/// The nstar of these sources, built where it is missing or old.
-fn nstar() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_truth")).with_file_name("nstar");
-    let profile = program.parent().and_then(Path::file_name).and_then(|name| name.to_str());
-    let profile = profile.filter(|name| *name != "debug").unwrap_or("dev");
-    let target = program.parent().and_then(Path::parent).expect("a target folder");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--offline", "--locked", "--profile", profile, "--target-dir"])
-        .arg(target)
-        // With the testbed beside it, the libraries built for that are of use here as well.
-        .args(["--package", "nstar", "--package", "nstar-lab", "--bin", "nstar"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "nstar does not build");
-    program
-}
+#[path = "../../tool/nstar/tests/common/build.rs"]
+mod build;
 
 #[test]
 fn nstar_is_not_wrong_while_sure() {
+    let nstar = Path::new(env!("CARGO_BIN_EXE_truth")).with_file_name("nstar");
+    build::nstar(&nstar);
     let output = Command::new(env!("CARGO_BIN_EXE_truth"))
         .args(["--short", "--nstar"])
-        .arg(nstar())
+        .arg(nstar)
         .output()
         .expect("the suite runs");
     let said = String::from_utf8_lossy(&output.stdout);

@@ -15,6 +15,9 @@ use std::{
 
 use tempfile::TempDir;
 
+#[path = "build.rs"]
+mod build;
+
 /// A generous bound on anything a test waits for: reached only by what would never happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -73,7 +76,7 @@ pub(crate) fn tool_program() -> PathBuf {
     let beside = || {
         let program = lab_program().with_file_name("nstar");
         if !is_up_to_date(&program) {
-            build(&program);
+            build::nstar(&program);
         }
         program
     };
@@ -95,24 +98,6 @@ fn is_up_to_date(program: &Path) -> bool {
     let listed = std::fs::read_to_string(program.with_extension("d")).unwrap_or_default();
     let sources = listed.split_once(": ").map_or("", |(_, sources)| sources);
     sources.split_whitespace().all(|source| changed(Path::new(source)).is_some_and(|at| at <= built))
-}
-
-fn build(program: &Path) {
-    let profile = program.parent().expect("a folder of programs");
-    let target = profile.parent().expect("a target folder");
-    let profile = match profile.file_name().and_then(OsStr::to_str) {
-        Some("debug") | None => "dev",
-        Some(name) => name,
-    };
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--offline", "--locked", "--profile", profile, "--target-dir"])
-        .arg(target)
-        // With the testbed beside it, the libraries built for that are of use here as well.
-        .args(["--package", "nstar", "--package", "nstar-lab", "--bin", "nstar"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "nstar does not build");
 }
 
 /// One call of a program.
