@@ -152,9 +152,9 @@ fn note_test(run: &Run, trial: &Trial<'_>, trials: &mut Trials<'_>) {
 }
 
 /// Takes note of whether a load was long enough.
-fn note_length(run: &Run, trial: &Trial<'_>, trials: &mut Trials<'_>) {
+fn note_length<'a>(run: &Run, trial: &Trial<'a>, trials: &mut Trials<'a>) {
     if !is_interrupted(run) {
-        trials.settled(trial, has_settled(run));
+        trials.settled(trial, run.verdict.throughput_max_per_s, has_settled(run));
     }
 }
 
@@ -280,12 +280,12 @@ impl Runner<'_> {
         }
     }
 
-    fn take_note(
+    fn take_note<'a>(
         &mut self,
         ended: Ended,
-        trial: &Trial<'_>,
+        trial: &Trial<'a>,
         took: Duration,
-        trials: &mut Trials<'_>,
+        trials: &mut Trials<'a>,
         listener: &mut dyn Listener,
     ) -> Result<(), RunError> {
         trials.made(trial, took);

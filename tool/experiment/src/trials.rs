@@ -4,7 +4,10 @@
 //! open: after each round of a workload the plan is told which variants further rounds may yet put in order, and
 //! only these go on, until none is left or the time is spent.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use fastrand::Rng;
 
@@ -24,6 +27,8 @@ const SHORTEST_SWEEP: Duration = Duration::from_millis(2_500);
 /// Loads are short enough for so many rounds, if they settle. On a machine that others share, the throughput of ten seconds
 /// scatters nearly as much as that of one, so that many short rounds tell more than few long ones.
 const AIM_ROUNDS: u32 = 30;
+/// Loads of two lengths whose throughputs differ by less show the same: the mean of the logarithms of their ratios.
+const SAME: f64 = 0.15;
 /// Rounds end here at the latest.
 const ROUNDS_MAX: u32 = 1_000;
 
@@ -78,8 +83,10 @@ struct Block<'a> {
     time: Option<Duration>,
     /// What a trial may take, with all around it; `None`: its load is as long as it is.
     share: Option<Duration>,
-    /// How many loads of this round were made, and how many of them were too short to settle.
-    loads: (u32, u32),
+    /// How many loads of this round were too short to settle.
+    unsettled: u32,
+    /// Throughput in this round, by variant, and in the pilot before it.
+    throughput: [BTreeMap<&'a str, f64>; 2],
     /// Trials that were made, and how long they took together.
     made: (u32, Duration),
     /// How long they took without their loads.
@@ -102,7 +109,8 @@ impl<'a> Trials<'a> {
             pilots: 0,
             time: load.filter(|_| !is_sweep(work)).or_else(|| shares.time_each(work)),
             share: if load.is_some() { None } else { shares.whole() },
-            loads: (0, 0),
+            unsettled: 0,
+            throughput: Default::default(),
             made: (0, Duration::ZERO),
             around: Duration::ZERO,
             settled: false,
@@ -138,14 +146,14 @@ impl<'a> Trials<'a> {
         due.min_by_key(|(_, block)| block.counted()).map(|(place, _)| place)
     }
 
-    /// The workload for whose open variants there is time for one more round: that which had the least time.
+    /// The workload for whose open variants there is time for one more round: that with the fewest.
     fn worth_more(&self) -> Option<usize> {
         let time = self.time?;
         let fits = |block: &Block<'_>| {
             block.variants.len() > 1 && block.round < ROUNDS_MAX && self.spent + block.cost() <= time
         };
         let open = self.works.iter().enumerate().filter(|(_, block)| fits(block));
-        open.min_by_key(|(_, block)| block.made.1).map(|(place, _)| place)
+        open.min_by_key(|(_, block)| block.counted()).map(|(place, _)| place)
     }
 
     /// Takes note of a trial that was made, or tried, and of how long that took.
@@ -157,14 +165,18 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Takes note of whether the load of a trial was long enough to settle. Where most of a round were not, it is broken off:
-    /// it was a pilot, and another is made of longer loads, unless they are as long as may be.
-    pub(crate) fn settled(&mut self, trial: &Trial<'_>, settled: bool) {
+    /// Takes note of the throughput of a load, and of whether it was long enough to settle. Where most of a round were not, it
+    /// is broken off: it was a pilot, and another is made of longer loads, unless they are as long as may be, or longer ones
+    /// showed the same.
+    pub(crate) fn settled(&mut self, trial: &Trial<'a>, throughput_per_s: f64, settled: bool) {
         let last = self.block.is_empty();
         let Some(block) = self.block_of(trial).filter(|block| !is_sweep(block.work)) else { return };
-        block.loads = (block.loads.0 + 1, block.loads.1 + u32::from(!settled));
-        if 2 * block.loads.1 as usize > block.variants.len() && block.lengthen() {
+        block.unsettled += u32::from(!settled);
+        block.throughput[0].insert(&trial.variant.name, throughput_per_s);
+        let mostly = 2 * block.unsettled as usize > block.variants.len();
+        if mostly && !block.is_as_before() && block.lengthen() {
             block.pilots += 1;
+            block.throughput.swap(0, 1);
             self.block.clear();
         } else if last {
             block.keep_pace_with_what_is_around();
@@ -254,13 +266,24 @@ impl<'a> Block<'a> {
 
     /// The trials of the next round, in an order of its own.
     fn trials(&mut self, seed: u64, place: usize) -> VecDeque<Trial<'a>> {
-        self.loads = (0, 0);
+        self.unsettled = 0;
+        self.throughput[0].clear();
         let (work, round, time) = (self.work, self.round, self.time);
         let mut variants = self.variants.clone();
         // Of each block, whatever came before: an experiment that goes on makes the same.
         let mut random = Rng::with_seed(seed ^ (u64::from(round) << 32 | place as u64));
         random.shuffle(&mut variants);
         variants.into_iter().map(|variant| Trial { round, work, variant, time, test: None }).collect()
+    }
+
+    /// Whether loads twice as long showed the throughput that those of the pilot did: then longer ones will as well, however
+    /// unsteady it is.
+    fn is_as_before(&self) -> bool {
+        let [now, before] = &self.throughput;
+        let ratios: Vec<f64> =
+            now.iter().filter_map(|(variant, now)| Some((now / before.get(variant)?).ln())).collect();
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        2 * ratios.len() >= now.len() && mean.abs() <= SAME
     }
 
     /// Makes loads twice as long, unless they are as long as may be. Within a round all are of one length.
@@ -479,7 +502,8 @@ mod tests {
         while let Some(trial) = trials.next() {
             let time = trial.time.expect("a time");
             trials.made(&trial, time + around);
-            trials.settled(&trial, trial.work.name == "many" || time >= settles_from);
+            let short = time.as_secs_f64().min(settles_from.as_secs_f64());
+            trials.settled(&trial, 100.0 * short, trial.work.name == "many" || time >= settles_from);
             lengths.push((trial.work.name.clone(), trial.round, time.as_millis()));
         }
         lengths
@@ -494,10 +518,25 @@ mod tests {
         assert!(of("few", 2_000) >= 8 && of("few", 2_000) % 4 == 0, "{all:?}");
         let first = all.iter().find(|one| one.0 == "few" && one.2 == 2_000).expect("long ones");
         assert_eq!(first.1, 2, "pilots are rounds of their own");
-        // The other workload does as well with short ones, and each has about as much time.
-        let time = |work: &str| all.iter().filter(|one| one.0 == work).map(|one| one.2 + 100).sum::<u128>();
+        // The other workload does as well with short ones, and has as many rounds.
+        let counted = |work: &str, length| of(work, length) / 4;
         assert_eq!(of("many", 500), all.iter().filter(|one| one.0 == "many").count());
-        assert!(time("few").abs_diff(time("many")) < 10_000, "{} and {}", time("few"), time("many"));
+        assert!(counted("many", 500).abs_diff(counted("few", 2_000)) <= 4, "{all:?}");
+    }
+
+    /// Ten thousand users on a listen queue of a hundred are never steady, and their throughput is the same all along.
+    #[test]
+    fn loads_that_are_never_steady_are_as_short_as_show_the_same() {
+        let experiment = experiment("2m");
+        let mut trials = Trials::new(&experiment, 1, None);
+        let mut few = BTreeSet::new();
+        while let Some(trial) = trials.next() {
+            let time = trial.time.expect("a time");
+            trials.made(&trial, time + Duration::from_millis(100));
+            trials.settled(&trial, 9_000.0 + time.as_secs_f64(), trial.work.name == "many");
+            few.extend((trial.work.name == "few").then_some(time.as_millis()));
+        }
+        assert_eq!(few, BTreeSet::from([500, 1_000]));
     }
 
     #[test]
