@@ -10,9 +10,9 @@ mod findings;
 mod left_out;
 mod looks;
 mod order;
-mod pilots;
 mod ratio;
 mod seen;
+mod settled;
 mod shape;
 mod users;
 
@@ -26,8 +26,8 @@ pub use entry::{Finished, entry};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use left_out::{Ending, LeftOut, LeftOutCause, ReadySign};
 pub use order::{open_variants, order};
-pub use pilots::{has_settled, pilots};
 pub use seen::{Case, Open, PairCount, Seen};
+pub use settled::has_settled;
 pub use shape::{Beside, Course, Gap, beside};
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 

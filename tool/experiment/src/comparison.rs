@@ -1,5 +1,7 @@
 //! Joins the trials of an experiment into one comparison.
 
+use std::collections::BTreeSet;
+
 use analysis::comparison::{self, Claim, Comparison, Factor, Finished, Workload, entry, order};
 use analysis::run::Host;
 use sweep::conclusion::RunStart;
@@ -84,19 +86,18 @@ pub(crate) fn open(experiment: &Experiment, work: &definition::Workload, parts: 
     comparison::open_variants(&measured).into_iter().map(str::to_owned).collect()
 }
 
-/// The trials of a workload, without its pilots.
+/// The trials of a workload.
 struct Rounds<'a> {
-    /// Each with its round, counted without pilots.
+    /// Each with its round, counted without those that were made again.
     parts: Vec<(u32, &'a Part)>,
 }
 
 impl<'a> Rounds<'a> {
     fn of(work: &definition::Workload, parts: &'a [Part]) -> Self {
         let parts: Vec<&Part> = parts.iter().filter(|part| part.work == work.name).collect();
-        let pilots = comparison::pilots(parts.iter().map(|part| (part.round, &part.run)));
-        let counted = |round: u32| round - pilots.range(..round).count() as u32;
-        let parts = parts.into_iter().filter(|part| !pilots.contains(&part.round));
-        Rounds { parts: parts.map(|part| (counted(part.round), part)).collect() }
+        let rounds: BTreeSet<u32> = parts.iter().map(|part| part.round).collect();
+        let counted = |part: &Part| rounds.range(..part.round).count() as u32;
+        Rounds { parts: parts.into_iter().map(|part| (counted(part), part)).collect() }
     }
 }
 

@@ -13,6 +13,7 @@ mod data;
 pub mod definition;
 pub mod document;
 pub mod journal;
+mod length;
 pub mod names;
 mod process;
 pub mod progress;

@@ -93,7 +93,10 @@ pub fn run(
     listener: &mut dyn Listener,
 ) -> Result<Outcome, RunError> {
     listener.on_experiment(&Event::Placed(plan.split.clone()));
-    let mut trials = Trials::new(&plan.experiment, plan.seed, plan.step_max);
+    let mut trials = match plan.users {
+        Some(_) => Trials::of_sweeps(&plan.experiment, plan.seed),
+        None => Trials::new(&plan.experiment, plan.seed, plan.step_max),
+    };
     let mut runner = Runner { plan, records, outcome: Outcome::default() };
     runner.leave_out_impossible(&mut trials, listener);
     runner.leave_out_missing(&mut trials, listener)?;
@@ -112,8 +115,9 @@ pub fn run(
         if let Some(Kept { run, took }) = runner.records.take(work, variant, trial.round) {
             trials.made(&trial, took);
             note_test(&run, &trial, &mut trials);
-            note_length(&run, &trial, &mut trials);
+            let again = note_length(&run, &trial, &mut trials);
             runner.outcome.parts.push(part(&trial, run));
+            runner.drop_pilot(again, &trial);
         } else {
             let name = trial.name(&plan.experiment);
             // A single measurement has no name.
@@ -151,11 +155,9 @@ fn note_test(run: &Run, trial: &Trial<'_>, trials: &mut Trials<'_>) {
     }
 }
 
-/// Takes note of whether a load was long enough.
-fn note_length<'a>(run: &Run, trial: &Trial<'a>, trials: &mut Trials<'a>) {
-    if !is_interrupted(run) {
-        trials.settled(trial, run.verdict.throughput_max_per_s, has_settled(run));
-    }
+/// Takes note of whether a load was long enough. Returns whether its round is made again of longer ones.
+fn note_length<'a>(run: &Run, trial: &Trial<'a>, trials: &mut Trials<'a>) -> bool {
+    !is_interrupted(run) && trials.settled(trial, run.verdict.throughput_max_per_s, has_settled(run))
 }
 
 /// Says what is to come before it begins.
@@ -295,10 +297,11 @@ impl Runner<'_> {
             Ended::Measured(run) => {
                 self.outcome.interrupted |= is_interrupted(&run);
                 note_test(&run, trial, trials);
-                note_length(&run, trial, trials);
+                let again = note_length(&run, trial, trials);
                 let part = part(trial, *run);
                 self.records.keep(&part, took)?;
                 self.outcome.parts.push(part);
+                self.drop_pilot(again, trial);
             }
             Ended::Failed(cause) => {
                 // A program that does not start now will not start for the next workload either.
@@ -312,6 +315,12 @@ impl Runner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Forgets a round that is made again of longer loads. What a load shows before it settles is no throughput.
+    fn drop_pilot(&mut self, again: bool, trial: &Trial<'_>) {
+        let is_of_it = |part: &Part| part.work == trial.work.name && part.round == trial.round;
+        self.outcome.parts.retain(|part| !(again && is_of_it(part)));
     }
 
     /// Whether an interrupted trial says nothing beside those of its variant that were not. A broken promise counts.

@@ -4,31 +4,23 @@
 //! open: after each round of a workload the plan is told which variants further rounds may yet put in order, and
 //! only these go on, until none is left or the time is spent.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
 
 use fastrand::Rng;
 
 use crate::{
     confirming::Confirming,
     definition::{Experiment, Users, Variant, Workload},
+    length::{AROUND, LONGEST_LOAD, LoadLength},
 };
 
-/// Time per trial for starting programs, stopping them, and the first request, until it is known.
-const AROUND: Duration = Duration::from_millis(1_200);
 /// A shorter load seldom settles.
 const SHORTEST_LOAD: Duration = Duration::from_millis(500);
-/// A longer one tells less than two: what differs from one trial to the next is not in its interval.
-const LONGEST_LOAD: Duration = Duration::from_secs(10);
 /// A shorter sweep has no time for its steps.
 const SHORTEST_SWEEP: Duration = Duration::from_millis(2_500);
 /// Loads are short enough for so many rounds, if they settle. On a machine that others share, the throughput of ten seconds
 /// scatters nearly as much as that of one, so that many short rounds tell more than few long ones.
 const AIM_ROUNDS: u32 = 30;
-/// Loads of two lengths whose throughputs differ by less show the same: the mean of the logarithms of their ratios.
-const SAME: f64 = 0.15;
 /// Rounds end here at the latest.
 const ROUNDS_MAX: u32 = 1_000;
 
@@ -80,17 +72,11 @@ struct Block<'a> {
     round: u32,
     /// How many rounds were pilots: their loads were too short, and do not count.
     pilots: u32,
-    time: Option<Duration>,
-    /// What a trial may take, with all around it; `None`: its load is as long as it is.
-    share: Option<Duration>,
-    /// How many loads of this round were too short to settle.
-    unsettled: u32,
-    /// Throughput in this round, by variant, and in the pilot before it.
-    throughput: [BTreeMap<&'a str, f64>; 2],
+    /// Whether its trials are sweeps.
+    swept: bool,
+    length: LoadLength<'a>,
     /// Trials that were made, and how long they took together.
     made: (u32, Duration),
-    /// How long they took without their loads.
-    around: Duration,
     /// Whether several variants were compared and all of them are in order.
     settled: bool,
 }
@@ -98,21 +84,32 @@ struct Block<'a> {
 impl<'a> Trials<'a> {
     /// Plans an experiment. `load` is the length of each load, where that is fixed.
     pub(crate) fn new(experiment: &'a Experiment, seed: u64, load: Option<Duration>) -> Self {
+        Self::planned(experiment, seed, load, false)
+    }
+
+    /// Plans an experiment whose trials are all sweeps, whatever its file says.
+    pub(crate) fn of_sweeps(experiment: &'a Experiment, seed: u64) -> Self {
+        Self::planned(experiment, seed, None, true)
+    }
+
+    fn planned(experiment: &'a Experiment, seed: u64, load: Option<Duration>, all_swept: bool) -> Self {
         let swept: Vec<&Workload> = experiment.works.iter().filter(|work| is_sweep(work)).collect();
         let confirming = Confirming::new(experiment, &swept, least(experiment));
         let time = experiment.time.map(|time| time.saturating_sub(confirming.left()));
         let shares = Shares { experiment, time };
+        let length = |work: &Workload, swept: bool| {
+            let time = load.filter(|_| !swept).or_else(|| shares.time_each(work, swept));
+            LoadLength::new(time, swept || load.is_some() || !experiment.compares())
+        };
+        let is_swept = |work: &Workload| all_swept || is_sweep(work);
         let works = experiment.works.iter().map(|work| Block {
             work,
+            swept: is_swept(work),
+            length: length(work, is_swept(work)),
             variants: experiment.variants.iter().collect(),
             round: 0,
             pilots: 0,
-            time: load.filter(|_| !is_sweep(work)).or_else(|| shares.time_each(work)),
-            share: if load.is_some() { None } else { shares.whole() },
-            unsettled: 0,
-            throughput: Default::default(),
             made: (0, Duration::ZERO),
-            around: Duration::ZERO,
             settled: false,
         });
         Trials {
@@ -161,26 +158,34 @@ impl<'a> Trials<'a> {
         self.spent += took;
         if let Some(block) = self.block_of(trial) {
             block.made = (block.made.0 + 1, block.made.1 + took);
-            block.around += took.saturating_sub(trial.time.unwrap_or_default());
+            block.length.made(took);
         }
     }
 
     /// Takes note of the throughput of a load, and of whether it was long enough to settle. Where most of a round were not, it
-    /// is broken off: it was a pilot, and another is made of longer loads, unless they are as long as may be, or longer ones
-    /// showed the same.
-    pub(crate) fn settled(&mut self, trial: &Trial<'a>, throughput_per_s: f64, settled: bool) {
-        let last = self.block.is_empty();
-        let Some(block) = self.block_of(trial).filter(|block| !is_sweep(block.work)) else { return };
-        block.unsettled += u32::from(!settled);
-        block.throughput[0].insert(&trial.variant.name, throughput_per_s);
-        let mostly = 2 * block.unsettled as usize > block.variants.len();
-        if mostly && !block.is_as_before() && block.lengthen() {
+    /// may be broken off, and is made again of longer loads: this is returned.
+    pub(crate) fn settled(&mut self, trial: &Trial<'a>, throughput_per_s: f64, settled: bool) -> bool {
+        let (last, share) = (self.block.is_empty(), self.share_of_what_is_left(trial));
+        let Some(block) = self.block_of(trial) else { return false };
+        block.length.note(&trial.variant.name, throughput_per_s, settled);
+        let again = block.length.lengthen(block.variants.len(), share);
+        if again {
             block.pilots += 1;
-            block.throughput.swap(0, 1);
             self.block.clear();
         } else if last {
-            block.keep_pace_with_what_is_around();
+            block.length.keep(share);
         }
+        again
+    }
+
+    /// The time that each trial may take which is still due, if those of the round of this one are made again.
+    fn share_of_what_is_left(&self, trial: &Trial<'_>) -> Option<Duration> {
+        let left = self.time?.saturating_sub(self.spent + self.confirming.left());
+        let due = |block: &Block<'_>| {
+            let again = u32::from(block.work.name == trial.work.name);
+            (self.rounds.saturating_sub(block.counted()) + again) * block.variants.len() as u32
+        };
+        left.checked_div(self.works.iter().map(due).sum())
     }
 
     fn block_of(&mut self, trial: &Trial<'_>) -> Option<&mut Block<'a>> {
@@ -266,9 +271,8 @@ impl<'a> Block<'a> {
 
     /// The trials of the next round, in an order of its own.
     fn trials(&mut self, seed: u64, place: usize) -> VecDeque<Trial<'a>> {
-        self.unsettled = 0;
-        self.throughput[0].clear();
-        let (work, round, time) = (self.work, self.round, self.time);
+        self.length.begin_round();
+        let (work, round, time) = (self.work, self.round, self.length.time());
         let mut variants = self.variants.clone();
         // Of each block, whatever came before: an experiment that goes on makes the same.
         let mut random = Rng::with_seed(seed ^ (u64::from(round) << 32 | place as u64));
@@ -276,47 +280,13 @@ impl<'a> Block<'a> {
         variants.into_iter().map(|variant| Trial { round, work, variant, time, test: None }).collect()
     }
 
-    /// Whether loads twice as long showed the throughput that those of the pilot did: then longer ones will as well, however
-    /// unsteady it is.
-    fn is_as_before(&self) -> bool {
-        let [now, before] = &self.throughput;
-        let ratios: Vec<f64> =
-            now.iter().filter_map(|(variant, now)| Some((now / before.get(variant)?).ln())).collect();
-        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-        2 * ratios.len() >= now.len() && mean.abs() <= SAME
-    }
-
-    /// Makes loads twice as long, unless they are as long as may be. Within a round all are of one length.
-    fn lengthen(&mut self) -> bool {
-        let longer = self.time.map(|time| time * 2).min(self.time_max());
-        let is_longer = longer > self.time;
-        self.time = self.time.max(longer);
-        is_longer
-    }
-
-    /// Makes loads as long as what is around them: then neither takes more than half of the time, which is at most twice
-    /// what the best length would take (Cochran 1977, 10.6), wherever that is.
-    fn keep_pace_with_what_is_around(&mut self) {
-        let longer = self.time_max().zip(self.around_each()).map(|(most, around)| most.min(around));
-        self.time = self.time.max(longer);
-    }
-
-    /// The most that a load may take.
-    fn time_max(&self) -> Option<Duration> {
-        Some(self.share?.saturating_sub(self.around_each().unwrap_or(AROUND)).min(LONGEST_LOAD))
-    }
-
-    /// How long a trial takes without its load; `None` if that is not known yet.
-    fn around_each(&self) -> Option<Duration> {
-        self.around.checked_div(self.made.0)
-    }
-
     /// How long a trial takes, by those that were made.
     fn cost_each(&self) -> Duration {
-        match (self.made.0, is_sweep(self.work)) {
-            (0, _) => self.time.unwrap_or_default() + AROUND,
-            (made, true) => self.made.1 / made,
-            (_, false) => self.time.unwrap_or_default() + self.around_each().unwrap_or(AROUND),
+        match self.made.0 {
+            0 => self.length.time().unwrap_or_default() + AROUND,
+            made if self.swept => self.made.1 / made,
+            // Those before may have been shorter.
+            made => (self.made.1 / made).max(self.length.cost()),
         }
     }
 
@@ -326,8 +296,8 @@ impl<'a> Block<'a> {
 
     /// How long the shortest trial takes.
     fn shortest(&self) -> Duration {
-        let shortest = shortest_of(self.work);
-        shortest.min(self.time.unwrap_or(shortest)) + AROUND
+        let shortest = if self.swept { SHORTEST_SWEEP } else { SHORTEST_LOAD };
+        shortest.min(self.length.time().unwrap_or(shortest)) + AROUND
     }
 }
 
@@ -360,17 +330,12 @@ impl Shares<'_> {
         Some(self.time? / u32::try_from(trials.max(1)).unwrap_or(u32::MAX))
     }
 
-    /// The same for the rounds that the file asks for.
-    fn whole(&self) -> Option<Duration> {
-        self.share(self.experiment.rounds)
-    }
-
     /// The time that each trial of a workload may take. Loads are short, so that there are enough rounds to compare
     /// them by; but as long as requests may take, if there is time for that in the rounds that the file asks for.
-    fn time_each(&self, work: &Workload) -> Option<Duration> {
+    fn time_each(&self, work: &Workload, swept: bool) -> Option<Duration> {
         let Self { experiment, .. } = *self;
-        let whole = self.whole()?.saturating_sub(AROUND);
-        if is_sweep(work) {
+        let whole = self.share(experiment.rounds)?.saturating_sub(AROUND);
+        if swept {
             return Some(whole.max(SHORTEST_SWEEP));
         }
         let rounds =
@@ -524,36 +489,16 @@ mod tests {
         assert!(counted("many", 500).abs_diff(counted("few", 2_000)) <= 4, "{all:?}");
     }
 
-    /// Ten thousand users on a listen queue of a hundred are never steady, and their throughput is the same all along.
-    #[test]
-    fn loads_that_are_never_steady_are_as_short_as_show_the_same() {
-        let experiment = experiment("2m");
-        let mut trials = Trials::new(&experiment, 1, None);
-        let mut few = BTreeSet::new();
-        while let Some(trial) = trials.next() {
-            let time = trial.time.expect("a time");
-            trials.made(&trial, time + Duration::from_millis(100));
-            trials.settled(&trial, 9_000.0 + time.as_secs_f64(), trial.work.name == "many");
-            few.extend((trial.work.name == "few").then_some(time.as_millis()));
-        }
-        assert_eq!(few, BTreeSet::from([500, 1_000]));
-    }
-
     #[test]
     fn loads_that_never_settle_are_as_long_as_may_be() {
         let all = lengths(Duration::MAX, Duration::from_millis(100));
         let mut few: Vec<u128> = all.iter().filter(|one| one.0 == "few").map(|one| one.2).collect();
         few.dedup();
-        // Two rounds of 16 trials have time for 7.5 s each.
-        assert_eq!(few, [500, 1_000, 2_000, 4_000, 7_400]);
-    }
-
-    #[test]
-    fn loads_take_as_long_as_what_is_around_them() {
-        let all = lengths(Duration::ZERO, Duration::from_secs(2));
-        let lengths: BTreeSet<(u32, u128)> = all.iter().map(|one| (one.1, one.2)).collect();
-        assert_eq!(lengths.iter().map(|one| one.1).collect::<BTreeSet<_>>(), BTreeSet::from([500, 2_000]));
-        assert!(lengths.contains(&(0, 500)) && !lengths.contains(&(1, 500)), "{lengths:?}");
+        // Two rounds of 16 trials have time for 7.5 s each, less what the pilots took.
+        assert_eq!(few[..4], [500, 1_000, 2_000, 4_000]);
+        assert!(few.len() == 5 && (5_000..7_500).contains(&few[4]), "{few:?}");
+        let spent: u128 = all.iter().map(|one| one.2 + 100).sum();
+        assert!(spent <= 120_000, "{spent}");
     }
 
     #[test]

@@ -253,6 +253,36 @@ fn an_order_by_cpu_time_says_that_it_is_one() {
     assert_eq!(parse(&json(&comparison).unwrap()).unwrap(), comparison);
 }
 
+/// Processors of twelve rounds that differ by a fifth, which throughput follows: the order allows for it, and says so.
+#[test]
+fn an_order_that_allows_for_the_speed_of_the_processors_says_so() {
+    let mut comparison = sample();
+    let work = &mut comparison.works[0];
+    work.entries.truncate(3);
+    work.entries.remove(1);
+    for (number, entry) in work.entries.iter_mut().enumerate() {
+        // In turn fast and slow, and the one when the other is not.
+        let slow = |round: usize| if (round / (number + 1)).is_multiple_of(2) { 0.8 } else { 1.0 };
+        let noise = |round: usize| 1.0 + 0.002 * (round * (number + 3) % 5) as f64;
+        let by_round =
+            |figure: f64| (0..12).map(|round| Some(figure * slow(round) * noise(round))).collect::<Vec<_>>();
+        entry.throughput_by_round_per_s = by_round([5_000.0, 5_400.0][number]);
+        entry.processor_speed_by_round = (0..12).map(|round| Some(1e9 * slow(round))).collect();
+    }
+    order(work);
+    assert_eq!(work.entries[1].place, Some([1, 1]));
+    let text = terminal(&comparison, &TerminalOptions { width: 400, ..TerminalOptions::default() });
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace(['\u{202f}', '\u{a0}'], " ");
+    assert!(
+        text.contains("faster in some trials than in others, by 11 % (one standard deviation)"),
+        "{text}"
+    );
+    let work = &mut comparison.works[0];
+    work.entries.iter_mut().for_each(|entry| entry.processor_speed_by_round.clear());
+    order(work);
+    assert_eq!(work.entries[1].place, Some([1, 2]), "{:?}", work.ranking);
+}
+
 /// The ratio to the baseline has a column of its own, which no other comparison has.
 #[test]
 fn a_baseline_is_shown_in_terminal_and_page() {

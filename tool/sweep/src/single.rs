@@ -39,7 +39,7 @@ pub fn load(
     let mut generator = load::Generator::start(&plan.load)?;
     let mut watch = Watch::start(generator.addresses())?;
     if let Some(processors) = &plan.circumstances.system_cpus {
-        watch = watch.timing(processors)?;
+        watch = watch.timing(processors);
     }
     listener.on(&Event::StepBegun { users: plan.users });
     watch.sample();

@@ -68,7 +68,7 @@ struct Seen {
     /// The larger, the smaller.
     above: BTreeSet<(usize, usize)>,
     differences: BTreeMap<(usize, usize), Interval>,
-    /// Whether the last look allowed for the speed of the processors.
+    /// Whether a look allowed for the speed of the processors.
     allows_for_speed: bool,
 }
 
@@ -194,11 +194,20 @@ impl Seen {
         let made =
             |variant: usize| row(variant).of.iter().flatten().filter(|figure| is_figure(figure)).count();
         let enough = |variant: &usize| made(*variant) as f64 >= (1.0 - MISSED) * look.rounds as f64;
-        let present: Vec<usize> = open.iter().copied().filter(enough).collect();
+        let mut present: Vec<usize> = open.iter().copied().filter(enough).collect();
         let family = if baseline.is_some() { Family::ToBaseline } else { Family::Pairs };
-        let rows: Vec<_> = present.iter().map(|variant| row(*variant)).collect();
-        let Some(blocks) = Blocks::new(&rows, family, look.wrong, points) else { return };
-        self.allows_for_speed = blocks.allow_for_speed();
+        let blocks = loop {
+            let rows: Vec<_> = present.iter().map(|variant| row(*variant)).collect();
+            if let Some(blocks) = Blocks::new(&rows, family, look.wrong, points) {
+                break blocks;
+            }
+            // Too few rounds are common to all: without the variant that missed most there may be enough.
+            let others = present.iter().copied().filter(|one| baseline != Some(*one));
+            let missed_most = others.min_by_key(|one| made(*one)).filter(|_| present.len() > 2);
+            let Some(missed_most) = missed_most else { return };
+            present.retain(|one| *one != missed_most);
+        };
+        self.allows_for_speed |= blocks.allow_for_speed();
         let is_compared =
             |one: usize, other: usize| baseline.is_none_or(|baseline| one == baseline || other == baseline);
         for (place, &above) in present.iter().enumerate() {

@@ -159,8 +159,16 @@ impl<'a> Order<'a> {
 
     fn share(&self, index: usize) -> Option<OfFastest> {
         let throughput = |index: usize| self.entries[index].throughput_per_s;
-        let compared = self.compared.iter().copied();
-        let fastest = compared.max_by(|&a, &b| throughput(a).total_cmp(&throughput(b)))?;
+        // By what is compared, which allows for the speed of the processors, where that is known.
+        let is_faster = |one: usize, other: usize| {
+            let over = self.over(one, other).map(|over| over.ratio);
+            over.unwrap_or(throughput(one) / throughput(other)) > 1.0
+        };
+        let fastest = self
+            .compared
+            .iter()
+            .copied()
+            .reduce(|best, one| if is_faster(one, best) { one } else { best })?;
         self.ratio(index, fastest)
     }
 

@@ -1,0 +1,158 @@
+//! How long the loads of a workload are: as short as they may be, so that there are many rounds to compare them by.
+
+use std::{collections::BTreeMap, time::Duration};
+
+/// A longer load tells less than two: what differs from one trial to the next is not in its interval.
+pub(crate) const LONGEST_LOAD: Duration = Duration::from_secs(10);
+/// Time per trial for starting programs, stopping them, and the first request, until it is known.
+pub(crate) const AROUND: Duration = Duration::from_millis(1_200);
+/// Loads of two lengths show the same if their throughputs differ by less: the median of the logarithms of their ratios.
+const SAME: f64 = 0.1;
+/// Longer by less is not worth another round.
+const LONGER: f64 = 1.25;
+
+/// The length of the loads of one workload.
+#[derive(Debug, Clone)]
+pub(crate) struct LoadLength<'a> {
+    time: Option<Duration>,
+    /// Whether it stays as it is.
+    found: bool,
+    /// How many loads of this round were too short to settle.
+    unsettled: usize,
+    /// Throughput in this round, by variant, and in the round before it that was broken off.
+    throughput: [BTreeMap<&'a str, f64>; 2],
+    /// The least time that a trial took without its load: others may have made data as well.
+    around: Option<Duration>,
+}
+
+impl<'a> LoadLength<'a> {
+    /// Begins with this length; `fixed`: it stays so.
+    pub(crate) fn new(time: Option<Duration>, fixed: bool) -> Self {
+        LoadLength { time, found: fixed, unsettled: 0, throughput: Default::default(), around: None }
+    }
+
+    /// The length; `None`: as long as a load takes that nothing is said of.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        self.time
+    }
+
+    /// How long a trial takes at least.
+    pub(crate) fn cost(&self) -> Duration {
+        self.time.unwrap_or_default() + self.around.unwrap_or_default()
+    }
+
+    /// Begins a round.
+    pub(crate) fn begin_round(&mut self) {
+        self.unsettled = 0;
+        self.throughput[0].clear();
+    }
+
+    /// Takes note of how long a trial took.
+    pub(crate) fn made(&mut self, took: Duration) {
+        let around = took.saturating_sub(self.time.unwrap_or_default());
+        self.around = Some(self.around.map_or(around, |least| least.min(around)));
+    }
+
+    /// Takes note of the throughput of a load, and of whether it was long enough to settle.
+    pub(crate) fn note(&mut self, variant: &'a str, throughput_per_s: f64, settled: bool) {
+        self.unsettled += usize::from(!settled);
+        self.throughput[0].insert(variant, throughput_per_s);
+    }
+
+    /// Makes loads twice as long, if most of so many variants did not settle, there is time for it, and the throughput is not what
+    /// it was with loads half as long: then longer ones will show the same as well, however unsteady it is. A trial may take
+    /// `share` then. Returns whether the round is to be made again.
+    pub(crate) fn lengthen(&mut self, variants: usize, share: Option<Duration>) -> bool {
+        if self.found || 2 * self.unsettled <= variants || self.is_as_before() {
+            return false;
+        }
+        let longer = self.time.map(|time| time * 2).min(self.most(share));
+        let is_longer = longer > self.time.map(|time| time.mul_f64(LONGER));
+        if is_longer {
+            self.time = longer;
+            self.throughput.swap(0, 1);
+        }
+        is_longer
+    }
+
+    /// Ends a round that counts. Loads become at least as long as what is around them: then neither takes more than half of
+    /// the time at the most telling length, or more of it goes to the load (Cochran 1977, 10.6).
+    pub(crate) fn keep(&mut self, share: Option<Duration>) {
+        if !std::mem::replace(&mut self.found, true) {
+            self.time = self.time.max(self.around.min(self.most(share)));
+        }
+    }
+
+    /// The most that a load may take of a trial's share.
+    fn most(&self, share: Option<Duration>) -> Option<Duration> {
+        Some(share?.saturating_sub(self.around.unwrap_or(AROUND)).min(LONGEST_LOAD))
+    }
+
+    fn is_as_before(&self) -> bool {
+        let [now, before] = &self.throughput;
+        let ratio = |(variant, now): (&&str, &f64)| Some((now / before.get(*variant)?).ln());
+        let mut ratios: Vec<f64> = now.iter().filter_map(ratio).filter(|ratio| ratio.is_finite()).collect();
+        ratios.sort_by(f64::total_cmp);
+        2 * ratios.len() >= now.len()
+            && ratios.get(ratios.len() / 2).is_some_and(|median| median.abs() <= SAME)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARE: Option<Duration> = Some(Duration::from_secs(5));
+
+    fn length(milliseconds: u64) -> LoadLength<'static> {
+        let mut length = LoadLength::new(Some(Duration::from_millis(milliseconds)), false);
+        length.made(Duration::from_millis(milliseconds + 100));
+        length
+    }
+
+    #[test]
+    fn loads_that_did_not_settle_are_made_again_twice_as_long_while_there_is_time() {
+        let mut length = length(1_000);
+        let mut round = |per_s: f64| {
+            length.begin_round();
+            length.note("epoll", per_s, false);
+            (length.lengthen(1, SHARE), length.time().map(|time| time.as_millis()))
+        };
+        assert_eq!(round(10.0), (true, Some(2_000)));
+        assert_eq!(round(20.0), (true, Some(4_000)));
+        assert_eq!(round(40.0), (false, Some(4_000)), "a fifth longer is not worth it");
+    }
+
+    /// Ten thousand users on a listen queue of a hundred are never steady, and their throughput is the same all along.
+    #[test]
+    fn loads_that_longer_ones_agree_with_stay_short() {
+        let mut length = length(500);
+        let mut round = |per_s: [f64; 3]| {
+            length.begin_round();
+            let names = ["aio", "epoll", "poll"];
+            names.iter().zip(per_s).for_each(|(name, per_s)| length.note(name, per_s, false));
+            length.lengthen(3, SHARE)
+        };
+        assert!(round([1_000.0, 9_000.0, 9_100.0]));
+        // One of them, or one that serves nobody, does not decide.
+        assert!(!round([600.0, 9_200.0, 9_000.0]) && !round([0.0, 9_200.0, 9_000.0]));
+        length.keep(SHARE);
+        assert_eq!(length.time(), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn loads_take_as_long_as_what_is_around_them() {
+        let mut length = length(500);
+        length.made(Duration::from_secs(40));
+        length.made(Duration::from_millis(2_500));
+        length.keep(SHARE);
+        assert_eq!(length.time(), Some(Duration::from_millis(500)), "the least of all");
+        let mut slow = LoadLength::new(Some(Duration::from_millis(500)), false);
+        slow.made(Duration::from_millis(2_500));
+        slow.keep(SHARE);
+        assert_eq!(slow.time(), Some(Duration::from_secs(2)));
+        let mut fixed = LoadLength::new(Some(Duration::from_secs(1)), true);
+        fixed.note("epoll", 1.0, false);
+        assert!(!fixed.lengthen(1, SHARE) && fixed.time() == Some(Duration::from_secs(1)));
+    }
+}
