@@ -264,9 +264,9 @@ fn an_order_that_allows_for_the_speed_of_the_processors_says_so() {
         // In turn fast and slow, and the one when the other is not.
         let slow = |round: usize| if (round / (number + 1)).is_multiple_of(2) { 0.8 } else { 1.0 };
         let noise = |round: usize| 1.0 + 0.002 * (round * (number + 3) % 5) as f64;
-        let by_round =
-            |figure: f64| (0..12).map(|round| Some(figure * slow(round) * noise(round))).collect::<Vec<_>>();
-        entry.throughput_by_round_per_s = by_round([5_000.0, 5_400.0][number]);
+        let figure = [5_000.0, 5_400.0][number];
+        entry.throughput_by_round_per_s =
+            (0..12).map(|round| Some(figure * slow(round) * noise(round))).collect();
         entry.processor_speed_by_round = (0..12).map(|round| Some(1e9 * slow(round))).collect();
     }
     order(work);
