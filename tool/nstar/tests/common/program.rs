@@ -203,13 +203,13 @@ impl Running {
     pub(crate) fn finish(mut self) -> Outcome {
         let stdout = collect(self.child.stdout.take().expect("stdout"));
         let stderr = collect(self.child.stderr.take().expect("stderr"));
-        let status = wait(&mut self.child, &self.call);
-        Outcome {
-            call: self.call.clone(),
-            status,
-            stdout: stdout.join().expect("reader"),
-            stderr: stderr.join().expect("reader"),
-        }
+        let status = wait(&mut self.child);
+        let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("reader"));
+        let words = &self.call.words;
+        let Some(status) = status else {
+            panic!("still running after {:?}: {words:?}\n{stdout}\n{stderr}", 2 * PATIENCE);
+        };
+        Outcome { call: self.call.clone(), status, stdout, stderr }
     }
 }
 
@@ -230,15 +230,16 @@ fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     })
 }
 
-fn wait(child: &mut Child, call: &Nstar) -> ExitStatus {
+/// Waits until it ends; where that takes too long it is ended, and how is `None`.
+fn wait(child: &mut Child) -> Option<ExitStatus> {
     let deadline = Instant::now() + 2 * PATIENCE;
     loop {
         if let Some(status) = child.try_wait().expect("a child") {
-            return status;
+            return Some(status);
         }
         if Instant::now() > deadline {
             let _ = child.kill();
-            panic!("still running after {:?}: {:?}", 2 * PATIENCE, call.words);
+            return None;
         }
         thread::sleep(Duration::from_millis(5));
     }
