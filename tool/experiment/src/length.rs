@@ -21,7 +21,7 @@ pub(crate) struct LoadLength<'a> {
     unsettled: usize,
     /// Throughput in this round, by variant, and in the round before it that was broken off.
     throughput: [BTreeMap<&'a str, f64>; 2],
-    /// The least time that a trial took without its load: others may have made data as well.
+    /// The least time that a trial took besides its load: longer ones may have made data, too.
     around: Option<Duration>,
 }
 
@@ -75,8 +75,8 @@ impl<'a> LoadLength<'a> {
         is_longer
     }
 
-    /// Ends a round that counts. Loads become at least as long as what is around them: then neither takes more than half of
-    /// the time at the most telling length, or more of it goes to the load (Cochran 1977, 10.6).
+    /// Ends a round that counts. After the first, loads become at least as long as what is around them, if there is time: then
+    /// at least half of the time is measured (Cochran 1977, 10.6).
     pub(crate) fn keep(&mut self, share: Option<Duration>) {
         if !std::mem::replace(&mut self.found, true) {
             self.time = self.time.max(self.around.min(self.most(share)));

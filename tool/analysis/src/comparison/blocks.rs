@@ -78,7 +78,7 @@ pub(crate) struct Difference {
     pub(crate) half_width: f64,
 }
 
-/// Speeds of variants that differ as much by chance in fewer cases are the variants' own doing.
+/// Where chance alone would set the speeds of variants so far apart less often than this, the variants do it themselves.
 const OF_VARIANTS: f64 = 0.05;
 /// With fewer degrees of freedom left, none is spent on a slope.
 const DF_FOR_SLOPE: f64 = 8.0;
