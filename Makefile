@@ -6,7 +6,8 @@
 test: setup lint
 	# The house rules read the licences of everything in Cargo.lock, also of what only other systems need.
 	cargo fetch --quiet --locked
-	cargo test --workspace --locked --no-fail-fast
+	# Most of them wait rather than compute, so there are more at once than processors.
+	RUST_TEST_THREADS=6 cargo test --workspace --locked --no-fail-fast
 	$(MAKE) sanitize
 
 lint:

@@ -22,10 +22,10 @@ struct WriteLimit {
 
 impl WriteLimit {
     /// Limits the disk of the temporary files. `None` if they are on no disk, or cgroups cannot limit it.
-    fn make() -> Option<Self> {
+    fn make(of: &str) -> Option<Self> {
         let number = fs::metadata(std::env::temp_dir()).expect("a folder").st_dev();
         let device = whole_device(rustix::fs::major(number), rustix::fs::minor(number))?;
-        let name = format!("nstar-test-{}", std::process::id());
+        let name = format!("nstar-test-{of}-{}", std::process::id());
         let version_1 = PathBuf::from("/sys/fs/cgroup/blkio");
         let (folder, file, value) = if version_1.exists() {
             (version_1.join(name), "blkio.throttle.write_iops_device", format!("{device} {WRITES_PER_S}"))
@@ -84,9 +84,9 @@ fn commits_wait_for_the_disk(kind_of_database: Kind) {
     if !is_root_or_skip(test) {
         return;
     }
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     // Outlives the database, because only an empty cgroup can be removed.
-    let Some(limit) = WriteLimit::make() else {
+    let Some(limit) = WriteLimit::make(name(kind_of_database)) else {
         return eprintln!("SKIPPED: {test}: temporary files are on no disk that a cgroup can limit");
     };
     let Some(database) = database(kind_of_database, None) else { return };
@@ -94,7 +94,7 @@ fn commits_wait_for_the_disk(kind_of_database: Kind) {
     assert!(made.status.success(), "{made:?}");
     let server = before(&database, "INSERT INTO guests VALUES ('ann'); SELECT 'done' AS ended;");
     limit.limit(name(kind_of_database));
-    let run = named(&place, &server.url("/"), &["-c", "1,2,4,8,16,32,64", "-d", "2s"]);
+    let run = named(&place, &server.url("/"), &["-c", "1,2,4,8,16,32,64", "-d", "1s"]);
     let Some(run) = run else { return };
     assert_eq!(kind(&run), "disk", "{}", verdict(&run));
     assert!(holder(&run).starts_with(name(kind_of_database)), "{}", verdict(&run));

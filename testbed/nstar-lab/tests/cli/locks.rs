@@ -90,7 +90,7 @@ pub(crate) fn says(run: &Value, words: &str) {
 }
 
 fn a_hot_row_is_the_lock(kind: Kind) {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let Some(database) = database(kind, None) else { return };
     let server = before(&database, &hot_row(kind));
     let url = database.url("nstar_rooms", "");
@@ -125,7 +125,7 @@ fn work_is_not_the_lock(kind: Kind) {
     };
     let server = before(&database, &work(kind));
     let url = database.url("nstar_rooms", "");
-    let args = ["-c", "1..32", "-d", "2s", "--cpus", "1", "--watch-database", &url];
+    let args = ["-c", "1..32", "-d", "1s", "--cpus", "1", "--watch-database", &url];
     let Some(run) = named(&place, &server.url("/"), &args) else { return };
     assert!(["cpu", "single-thread"].contains(&self::kind(&run)), "{}", verdict(&run));
     assert!(holder(&run).starts_with(name(kind)), "{}", verdict(&run));

@@ -97,7 +97,7 @@ fn those_that_a_server_denies_are_counted_by_kind_and_shown() {
 /// Four workers that each wait 10 ms: at most 400 requests a second, on an idle machine.
 #[test]
 fn four_workers_that_wait_are_a_worker_pool() {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let words = ["serve", "sink", "--engine", "pool", "--workers", "4", "--delay", "10ms"];
     let mut running = place.nstar(words.into_iter().chain(["--listen", "127.0.0.1:0"])).start();
     let url = format!("http://{}/upload", listening(&mut running));

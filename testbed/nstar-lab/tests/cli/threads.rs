@@ -20,7 +20,7 @@ fn accounts(place: &Place, engine: &str, database: &str) -> (Running, String) {
 fn sweep(place: &Place, engine: &str, attempt: u32) -> (Outcome, Value) {
     let (running, url) = accounts(place, engine, &format!("{attempt}.db"));
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/new-accounts.toml");
-    let words = ["sweep", scenario, "--base", &url, "-c", "1..8", "-d", "2s", "--cpus", "1"];
+    let words = ["sweep", scenario, "--base", &url, "-c", "1..8", "-d", "1s", "--cpus", "1"];
     let outcome = place.nstar(words).run();
     running.signal("TERM");
     running.finish().exits(0);

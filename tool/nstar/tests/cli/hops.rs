@@ -62,7 +62,7 @@ impl Tiers {
 
     /// Sweeps them, and checks kind and holder.
     fn expect(&self, expected: &str, held_by: &Server) {
-        let place = Place::new();
+        let place = Place::beside_sleepers();
         let Some(run) = named(&place, &self.front.url("/"), &["-c", "1..32", "-d", "2s"]) else { return };
         // Never the front, only because it is the one in sight.
         let Some(holder) = holder(&run) else {

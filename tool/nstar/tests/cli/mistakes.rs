@@ -31,13 +31,13 @@ fn answering(answer: &str) -> Server {
 #[test]
 fn a_refused_port_is_told_and_fails() {
     let url = format!("http://127.0.0.1:{}/", free_port());
-    Place::new().nstar(["sweep", &url]).run().exits(1).complains("refused");
-    Place::new().nstar(["load", &url, "-d", "1s"]).run().exits(1).complains("refused");
+    Place::beside_others().nstar(["sweep", &url]).run().exits(1).complains("refused");
+    Place::beside_others().nstar(["load", &url, "-d", "1s"]).run().exits(1).complains("refused");
 }
 
 #[test]
 fn a_name_that_does_not_resolve_is_told() {
-    Place::new()
+    Place::beside_others()
         .nstar(["sweep", "http://no-such-host.invalid/"])
         .run()
         .exits(1)
@@ -49,21 +49,25 @@ fn tls_on_a_plain_port_is_told() {
     let server =
         answering(r#"b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n""#);
     let url = format!("https://{}/", server.address);
-    Place::new().nstar(["sweep", "-k", &url]).run().exits(1).complains("TLS");
+    Place::beside_others().nstar(["sweep", "-k", &url]).run().exits(1).complains("TLS");
 }
 
 #[test]
 fn garbage_and_silence_are_told_apart() {
     let garbage = answering(r#"b"\x00\x01\x02 not http\r\n\r\n""#);
-    Place::new().nstar(["sweep", &garbage.url("/")]).run().exits(1).complains("HTTP");
+    Place::beside_others().nstar(["sweep", &garbage.url("/")]).run().exits(1).complains("HTTP");
     let silent = answering("None");
-    Place::new().nstar(["sweep", &silent.url("/"), "--timeout", "300ms"]).run().exits(1).complains("0.3 s");
+    Place::beside_others()
+        .nstar(["sweep", &silent.url("/"), "--timeout", "300ms"])
+        .run()
+        .exits(1)
+        .complains("0.3 s");
 }
 
 #[test]
 fn a_body_that_is_not_the_one_asked_for_is_not_a_success() {
     let server = answering(r#"b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody""#);
-    let place = Place::new();
+    let place = Place::beside_others();
     let load = |flags: &[&str]| {
         let url = server.url("/");
         let words = [&["load", &url, "-c", "1", "-n", "3", "-o", "run.json"], flags].concat();
@@ -80,18 +84,22 @@ fn a_body_that_is_not_the_one_asked_for_is_not_a_success() {
 #[test]
 fn a_body_cut_short_is_not_a_success() {
     let server = answering(r#"b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf""#);
-    Place::new().nstar(["load", &server.url("/"), "-d", "1s"]).run().exits(1).complains("clos");
+    Place::beside_others().nstar(["load", &server.url("/"), "-d", "1s"]).run().exits(1).complains("clos");
 }
 
 #[test]
 fn every_request_refused_by_status_fails() {
     let nginx = Server::nginx("0");
-    Place::new().nstar(["load", &nginx.url("/missing"), "-d", "1s"]).run().exits(1).complains("404");
+    Place::beside_others()
+        .nstar(["load", &nginx.url("/missing"), "-d", "1s"])
+        .run()
+        .exits(1)
+        .complains("404");
 }
 
 #[test]
 fn a_path_that_cannot_be_written_is_found_before_the_run() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let nothing_listens = format!("http://127.0.0.1:{}/", free_port());
     place
         .nstar(["sweep", &nothing_listens, "-o", "/proc/no/run.json"])
@@ -103,7 +111,7 @@ fn a_path_that_cannot_be_written_is_found_before_the_run() {
 
 #[test]
 fn an_unknown_flag_value_or_command_is_usage() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.nstar(["sweep"]).run().exits(2).complains("URL|SCENARIO");
     place.nstar(["swoop"]).run().exits(2).complains("sweep");
     place
@@ -118,7 +126,7 @@ fn an_unknown_flag_value_or_command_is_usage() {
 
 #[test]
 fn a_file_after_json_is_told_where_it_goes() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let url = "http://127.0.0.1:1/";
     for words in [
         ["sweep", url, "--json", "run.json"],
@@ -134,7 +142,7 @@ fn a_file_after_json_is_told_where_it_goes() {
 
 #[test]
 fn a_typo_in_a_scenario_is_told_with_file_line_and_the_nearest_name() {
-    let place = Place::new();
+    let place = Place::beside_others();
     place.write("mine.toml", "base = \"http://127.0.0.1:1\"\n\n[[request]]\npath = \"/\"\nwieght = 3\n");
     place
         .nstar(["sweep", "mine.toml"])
@@ -148,7 +156,7 @@ fn a_typo_in_a_scenario_is_told_with_file_line_and_the_nearest_name() {
 
 #[test]
 fn too_few_descriptors_are_told_with_the_command_that_lifts_the_limit() {
-    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    let (place, nginx) = (Place::beside_others(), Server::nginx("0"));
     let url = nginx.url("/");
     let limited = ["prlimit", "--nofile=100:100"];
     place
@@ -162,7 +170,7 @@ fn too_few_descriptors_are_told_with_the_command_that_lifts_the_limit() {
 
 #[test]
 fn an_interrupted_sweep_ends_cleanly_with_what_was_measured() {
-    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    let (place, nginx) = (Place::beside_others(), Server::nginx("0"));
     for (name, code) in [("INT", 130), ("TERM", 143)] {
         let mut running = place.nstar(["sweep", &nginx.url("/"), "-d", "2s"]).start();
         running.wait_for_stderr(" users ");
@@ -177,7 +185,7 @@ fn an_interrupted_sweep_ends_cleanly_with_what_was_measured() {
 
 #[test]
 fn a_server_that_dies_mid_sweep_loses_nothing_measured() {
-    let (place, mut nginx) = (Place::new(), Server::nginx("0"));
+    let (place, mut nginx) = (Place::beside_others(), Server::nginx("0"));
     let mut running = place.nstar(["sweep", &nginx.url("/"), "-c", "1,2,4,8", "-d", "2s"]).start();
     running.wait_for_stderr(" users ");
     crate::common::support::kill_tree(nginx.pid());
@@ -195,14 +203,14 @@ fn a_server_that_dies_mid_sweep_loses_nothing_measured() {
 
 #[test]
 fn a_load_on_a_server_that_dies_has_failed_and_says_so() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let url = answers_then_dies(5_000);
     place.nstar(["load", &url, "-c", "2", "-d", "4s"]).run().exits(1).complains("answered nothing");
 }
 
 #[test]
 fn a_number_of_requests_is_given_up_when_the_server_is_gone() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let url = answers_then_dies(5_000);
     place
         .nstar(["load", &url, "-c", "2", "-n", "1000000", "--timeout", "1s", "-o", "run.json"])
@@ -234,7 +242,7 @@ fn answers_then_dies(requests: usize) -> String {
 
 #[test]
 fn a_gate_that_is_breached_has_its_own_exit_code() {
-    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    let (place, nginx) = (Place::beside_others(), Server::nginx("0"));
     let load = |gate: &str| place.nstar(["load", &nginx.url("/"), "-d", "1s", "--gate", gate]).run();
     load("throughput>=1").exits(0);
     load("throughput>=1000000000").exits(3).complains("breached");
@@ -242,7 +250,7 @@ fn a_gate_that_is_breached_has_its_own_exit_code() {
 
 #[test]
 fn a_gate_on_a_percentile_that_the_sample_is_too_small_for_says_so() {
-    let (place, nginx) = (Place::new(), Server::nginx("0"));
+    let (place, nginx) = (Place::beside_others(), Server::nginx("0"));
     let words = ["load", &nginx.url("/"), "-c", "1", "-n", "60", "--gate", "p99<=10s"];
     place.nstar(words).run().exits(3).complains("p99<=10s breached: p99 needs 299 responses; there were ");
 }
@@ -250,7 +258,7 @@ fn a_gate_on_a_percentile_that_the_sample_is_too_small_for_says_so() {
 /// The command line's own message would repeat what was typed.
 #[test]
 fn a_mistyped_database_is_told_without_its_password() {
-    let place = Place::new();
+    let place = Place::beside_others();
     for (wrong, said) in [
         ("mysql://ann:hush@db", "lacks user, host or database"),
         ("mysqll://ann:hush@db/x", "did you mean mysql://USER"),

@@ -45,7 +45,7 @@ fn nginx_on_one_core_is_named_with_its_processor() {
     }
     let place = Place::new();
     let nginx = Server::nginx("0");
-    let Some(run) = conclusive(&place, &nginx, &["-c", "1..64", "-d", "2s", "--cpus", "1"]) else { return };
+    let Some(run) = conclusive(&place, &nginx, &["-c", "1..64", "-d", "1s", "--cpus", "1"]) else { return };
     assert_eq!(kind(&run), "cpu", "{}", run["verdict"]);
     let bottleneck = &verdict(&run)["bottleneck"];
     assert!(bottleneck["holder"].as_str().expect("a holder").starts_with("nginx"), "{bottleneck}");
@@ -54,10 +54,10 @@ fn nginx_on_one_core_is_named_with_its_processor() {
 
 #[test]
 fn a_server_that_sleeps_behind_four_workers_is_not_blamed_on_the_processor() {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let server = Server::python(&format!("{HTTP}{FOUR_SLEEPERS}"));
     for _ in 0..2 {
-        let outcome = place.sweep(&server, ["-c", "1..32", "-d", "2s"]);
+        let outcome = place.sweep(&server, ["-c", "1..32", "-d", "1s"]);
         let run = place.run_file();
         // `none` and `generator` are inconclusive: what a busy machine may make of it, never a wrong cause.
         let honest = ["worker-pool", "unknown"].contains(&kind(&run)) || outcome.status.code() == Some(4);
@@ -82,7 +82,7 @@ fn a_generator_with_a_tenth_of_a_core_blames_itself() {
     let outcome = place
         .wrapped(
             ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", quota.tasks()],
-            ["sweep", &nginx.url("/"), "-c", "1..64", "-d", "2s"],
+            ["sweep", &nginx.url("/"), "-c", "1..16", "-d", "1s"],
         )
         .run();
     assert_eq!(kind(&place.run_file()), "generator", "{outcome}");
@@ -93,7 +93,7 @@ fn a_generator_with_a_tenth_of_a_core_blames_itself() {
 fn pythons_own_server_is_named() {
     let place = Place::new();
     let server = Server::python_http();
-    let Some(run) = conclusive(&place, &server, &["-c", "1..16", "-d", "2s"]) else { return };
+    let Some(run) = conclusive(&place, &server, &["-c", "1..16", "-d", "1s"]) else { return };
     let holder = verdict(&run)["bottleneck"]["holder"].as_str().expect("a holder");
     assert!(holder.starts_with("python3"), "{}", run["verdict"]);
     let page = std::fs::read_to_string(place.path("report.html")).expect("a report");

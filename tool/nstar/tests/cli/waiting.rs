@@ -22,7 +22,7 @@ while True:
 
 #[test]
 fn threads_piled_up_on_one_mutex_are_a_lock() {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let server = Server::python(&format!("{HTTP}{ONE_MUTEX}"));
     let args = ["-c", "1..32", "-d", "1s", "--connections", "per-request"];
     let Some(run) = named(&place, &server.url("/"), &args) else { return };
@@ -44,7 +44,7 @@ serve(keep, hold)
 
 #[test]
 fn a_mutex_behind_a_delay_is_told_from_a_pool() {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let server = Server::python(&format!("{HTTP}{A_MUTEX_BEHIND_A_DELAY}"));
     let Some(run) = named(&place, &server.url("/"), &["-c", "1..16", "-d", "2s"]) else { return };
     let findings = verdict(&run)["bottleneck"]["findings"].as_array().expect("findings").clone();
@@ -61,7 +61,7 @@ fn a_mutex_behind_a_delay_is_told_from_a_pool() {
 
 #[test]
 fn a_listen_queue_that_is_too_short_is_the_accept_queue() {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let server = Server::python(&format!("{HTTP}{ACCEPTS_IN_BURSTS}"));
     let args = ["-c", "1..32", "-d", "2s", "--connections", "per-request"];
     let Some(run) = named(&place, &server.url("/"), &args) else { return };
@@ -82,7 +82,7 @@ serve(keep, hold)
 
 #[test]
 fn a_mutex_held_for_longer_the_more_wait_is_a_lock() {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let server = Server::python(&format!("{HTTP}{A_MUTEX_HELD_FOR_LONGER}"));
     let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "1s"]) else { return };
     assert_eq!(kind(&run), "lock", "{}", verdict(&run));
@@ -111,7 +111,7 @@ serve(limited, None)
 
 #[test]
 fn requests_rejected_beyond_a_rate_are_a_rate_limit() {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let server = Server::python(&format!("{HTTP}{A_RATE_LIMIT}"));
     let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "1s"]) else { return };
     assert_eq!(kind(&run), "rate-limit", "{}", verdict(&run));

@@ -17,6 +17,8 @@ use tempfile::TempDir;
 
 #[path = "build.rs"]
 mod build;
+#[path = "hung.rs"]
+mod hung;
 
 /// A generous bound on anything a test waits for: reached only by what would never happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -203,12 +205,12 @@ impl Running {
     pub(crate) fn finish(mut self) -> Outcome {
         let stdout = collect(self.child.stdout.take().expect("stdout"));
         let stderr = collect(self.child.stderr.take().expect("stderr"));
-        let status = wait(&mut self.child);
+        let ended = wait(&mut self.child);
         let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("reader"));
         let words = &self.call.words;
-        let Some(status) = status else {
-            panic!("still running after {:?}: {words:?}\n{stdout}\n{stderr}", 2 * PATIENCE);
-        };
+        let status = ended.unwrap_or_else(|threads| {
+            panic!("still running after {:?}: {words:?}\n{stdout}\n{stderr}\n{threads}", 2 * PATIENCE)
+        });
         Outcome { call: self.call.clone(), status, stdout, stderr }
     }
 }
@@ -230,16 +232,17 @@ fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     })
 }
 
-/// Waits until it ends; where that takes too long it is ended, and how is `None`.
-fn wait(child: &mut Child) -> Option<ExitStatus> {
+/// Waits until it ends. Where that takes too long it is killed, and the error says what its threads were waiting for.
+fn wait(child: &mut Child) -> Result<ExitStatus, String> {
     let deadline = Instant::now() + 2 * PATIENCE;
     loop {
         if let Some(status) = child.try_wait().expect("a child") {
-            return Some(status);
+            return Ok(status);
         }
         if Instant::now() > deadline {
+            let threads = hung::threads_of(child.id());
             let _ = child.kill();
-            return None;
+            return Err(threads);
         }
         thread::sleep(Duration::from_millis(5));
     }

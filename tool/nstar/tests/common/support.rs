@@ -1,4 +1,4 @@
-//! The machine to oneself, and real servers to drive.
+//! A folder, a part of the machine, and real servers to drive.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::{
@@ -6,7 +6,6 @@ use std::{
     ops::Deref,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     thread,
     time::{Duration, Instant},
 };
@@ -14,23 +13,13 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::machine::{Company, Machine};
 pub(crate) use super::program::*;
 
-/// Loads that run side by side would measure each other, so a test that relies on what it measures has the machine to
-/// itself; the others share it.
-static MACHINE: RwLock<()> = RwLock::new(());
-
-/// A folder of its own, the program run in it, and the machine: to itself, or shared.
+/// A folder of its own, the program run in it, and a part of the machine.
 pub(crate) struct Place {
     folder: Folder,
     _machine: Machine,
-}
-
-/// Held while a test runs.
-#[allow(dead_code, reason = "held, and never looked at")]
-enum Machine {
-    Alone(RwLockWriteGuard<'static, ()>),
-    Shared(RwLockReadGuard<'static, ()>),
 }
 
 impl Deref for Place {
@@ -42,17 +31,24 @@ impl Deref for Place {
 }
 
 impl Place {
-    /// A place with the machine to itself: nothing else of these tests runs beside what is measured.
+    /// A place with the machine to itself, for a test that relies on what it measures.
     pub(crate) fn new() -> Self {
-        // A test that failed while it had the machine leaves nothing behind that another would mind.
-        let machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-        Place { folder: Folder::new(), _machine: Machine::Alone(machine) }
+        Self::in_company(Company::None)
+    }
+
+    /// A place for a test whose server sleeps, beside a few others of this kind.
+    pub(crate) fn beside_sleepers() -> Self {
+        Self::in_company(Company::Sleepers)
     }
 
     /// A place beside other tests, for one that holds whatever is measured.
     pub(crate) fn beside_others() -> Self {
-        let machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        Place { folder: Folder::new(), _machine: Machine::Shared(machine) }
+        Self::in_company(Company::Any)
+    }
+
+    fn in_company(company: Company) -> Self {
+        let machine = Machine::shared_with(company);
+        Place { folder: Folder::new(), _machine: machine }
     }
 
     /// `nstar sweep` of a server, to its end.
