@@ -249,11 +249,12 @@ impl<R: Routing, T: Transport> Node<R, T> {
                 self.forget(peer, holder, gone).await?;
             }
         }
-        let had = |entry| holder.offered.get(entry).copied().unwrap_or_default();
+        let had = |entry: &Entry| holder.offered.get(entry).copied().unwrap_or_default();
+        // With the keys that it was told before: it may have forgotten them.
         let new: Vec<_> = offer
             .iter()
-            .map(|(entry, keys)| (Arc::clone(entry), keys.without(had(entry))))
-            .filter(|(_, keys)| !keys.is_empty())
+            .filter(|(entry, keys)| !keys.without(had(entry)).is_empty())
+            .map(|(entry, keys)| (Arc::clone(entry), keys.and(had(entry))))
             .collect();
         let mut batches: Vec<_> = new.chunks(FILES_MAX).collect();
         if batches.is_empty() && completes {
@@ -278,9 +279,15 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let Some(lease) = self.terms() else { return Ok(()) };
         let files = batch.iter().map(|(file, keys)| Placed { file: (**file).clone(), keys: *keys }).collect();
         let keep = Request::Keep { lease, files, anew: part.first, all: part.last };
+        let before = if part.first { 0 } else { holder.kept };
+        let added = batch.iter().filter(|(entry, _)| !holder.offered.contains_key(entry)).count();
         let (kept, refused) = self.send(peer, keep).await?;
         if refused > 0 {
             tracing::debug!(%peer, refused, "a peer has no room for more under some keys");
+        }
+        // Its lease had ended: what it has now is this batch alone, and nothing says so later.
+        if kept < before + if refused == 0 { added } else { 0 } {
+            return Err(Unanswered("it has forgotten what it was told before".into()));
         }
         for (entry, keys) in batch {
             let offered = holder.offered.entry(Arc::clone(entry)).or_default();

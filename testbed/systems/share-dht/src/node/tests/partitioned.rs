@@ -88,6 +88,30 @@ fn while_one_of_the_three_lives_what_they_keep_is_found() {
     });
 }
 
+/// A peer that waits for others that died may renew its lease too late. Those that have forgotten it by then, and come to hold
+/// more of its keys as others died, are told everything again and not only of those keys.
+#[test]
+fn who_has_forgotten_a_peer_and_comes_to_keep_more_of_it_is_told_everything() {
+    virtually(async {
+        let mut peers = peers(8).await;
+        let all = files(0, 60);
+        peers.all[0].register(&all).await;
+        peers.renew().await;
+        tokio::time::advance(2 * LIFE).await;
+        peers.all.iter().for_each(|node| node.expire());
+        for _ in 0..4 {
+            peers.die(4);
+        }
+        peers.meet().await;
+        peers.renew().await;
+        for file in &all {
+            assert_eq!(peers.find(&Query::Name(file.name.clone())).await, [1; 4]);
+            assert_eq!(peers.find(&Query::Content(file.content)).await, [1; 4]);
+        }
+        assert_eq!(peers.find(&words("file")).await, [60; 4]);
+    });
+}
+
 #[test]
 fn those_of_the_three_that_fall_silent_hold_up_a_search_for_a_moment() {
     virtually(async {
