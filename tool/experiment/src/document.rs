@@ -669,6 +669,21 @@ users = 3
     }
 
     #[test]
+    fn a_claim_names_one_kind_of_bottleneck_or_several() {
+        let claimed = |kinds: &str| {
+            let text = format!("{EXAMPLE}[[claim]]\ntext = \"It waits.\"\nbottleneck = {kinds}\n");
+            let read = read(Path::new("mine.toml"), &text, &Disk);
+            read.map(|experiment| serde_json::to_value(&experiment.claims[0].requires).expect("JSON"))
+        };
+        let [one, several] =
+            [r#""disk""#, r#"["disk", "memory"]"#].map(|kinds| claimed(kinds).expect("a claim"));
+        assert_eq!((&one["resource"], one.get("or")), (&"disk".into(), None));
+        assert_eq!((&several["resource"], &several["or"][0]), (&"disk".into(), &"memory".into()));
+        let none = claimed("[]").expect_err("an empty list").to_string();
+        assert!(none.contains("a kind of bottleneck, or a list of them"), "{none}");
+    }
+
+    #[test]
     fn an_unknown_name_is_told_with_its_line_and_the_nearest() {
         let error =
             read(Path::new("mine.toml"), &EXAMPLE.replace("--workers=${workers}", "${worker}"), &Disk);

@@ -109,7 +109,7 @@ fn sweep() -> Comparison {
     };
     let claim = Claim {
         text: "The processor is the limit.".into(),
-        requires: Requirement::Bottleneck { resource: ResourceKind::Cpu, holder: None },
+        requires: Requirement::Bottleneck { resource: ResourceKind::Cpu, or: Vec::new(), holder: None },
         ..Claim::default()
     };
     sweep.hold_against(&[published], &[claim]);

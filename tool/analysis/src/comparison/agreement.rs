@@ -94,7 +94,7 @@ pub fn agreement(comparison: &Comparison, published: &Published) -> Vec<Agreemen
     findings.extend(shape_over_variants(work, published));
     findings.extend(entries.iter().filter_map(|entry| shape_over_users(work, entry, published)));
     findings.extend(published.bottleneck.map(|kind| {
-        let cases = entries.iter().map(|entry| seen::bottleneck(work, entry, kind, None));
+        let cases = entries.iter().map(|entry| seen::bottleneck(work, entry, &[kind], None));
         let cases = or_not_measured(work, published, cases.collect());
         AgreementFinding::Bottleneck { agrees: all_met(&cases), published: kind, cases }
     }));

@@ -49,6 +49,9 @@ pub enum Requirement {
     Bottleneck {
         /// The kind of resource.
         resource: ResourceKind,
+        /// Other kinds that it may be as well: a server that reads from the disk what its memory does not hold waits for either.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        or: Vec<ResourceKind>,
         /// The name of the processes or the device that holds it; absent: any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         holder: Option<String>,
@@ -120,8 +123,9 @@ pub enum Quantity {
 #[must_use]
 pub fn checked(comparison: &Comparison, claim: &Claim) -> Claim {
     let mut cases = match &claim.requires {
-        Requirement::Bottleneck { resource, holder } => {
-            each(comparison, claim, |work, entry| seen::bottleneck(work, entry, *resource, holder.as_deref()))
+        Requirement::Bottleneck { resource, or, holder } => {
+            let kinds: Vec<ResourceKind> = [*resource].into_iter().chain(or.iter().copied()).collect();
+            each(comparison, claim, |work, entry| seen::bottleneck(work, entry, &kinds, holder.as_deref()))
         }
         Requirement::Saturates { users } => {
             each(comparison, claim, |work, entry| seen::saturation_within(work, entry, *users))

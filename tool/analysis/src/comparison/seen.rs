@@ -170,12 +170,17 @@ pub(super) fn is_in_doubt(work: &Workload, entry: &Entry) -> bool {
     entry.doubts.iter().any(|doubt| !wanted(doubt) && !doubt.is_about_the_cause())
 }
 
-/// Holds what stopped a variant against a kind of bottleneck, and the name of its holder if one is given.
-pub(super) fn bottleneck(work: &Workload, entry: &Entry, kind: ResourceKind, holder: Option<&str>) -> Case {
+/// Holds what stopped a variant against kinds of bottleneck, of which any will do, and the name of its holder if one is given.
+pub(super) fn bottleneck(
+    work: &Workload,
+    entry: &Entry,
+    kinds: &[ResourceKind],
+    holder: Option<&str>,
+) -> Case {
     let limits = &entry.bottleneck;
-    let fitting = limits.iter().filter(|limit| fits(limit, kind, holder)).count();
+    let fitting = limits.iter().filter(|limit| kinds.iter().any(|kind| fits(limit, *kind, holder))).count();
     let known = !entry.doubts.iter().any(Doubt::is_about_the_cause);
-    let trusted = (known && !is_in_doubt(work, entry)) || kind == ResourceKind::Generator;
+    let trusted = (known && !is_in_doubt(work, entry)) || kinds == [ResourceKind::Generator];
     let limited_by = |kind| limits.iter().any(|limit| limit.kind == kind);
     let open = match (limits.len(), fitting) {
         _ if entry.completed == 0 => Some(Open::NotMeasured),

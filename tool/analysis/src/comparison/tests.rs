@@ -161,10 +161,16 @@ fn what_cannot_be_relied_on_stays_open() {
     let single = Entry { bottleneck: Vec::new(), steps: Vec::new(), ..sure.clone() };
     let held = |entry: &Entry, resource| {
         let measured = comparison(vec![("w", vec![entry.clone()])]);
-        met(&measured, Requirement::Bottleneck { resource, holder: None })
+        met(&measured, Requirement::Bottleneck { resource, or: Vec::new(), holder: None })
     };
     assert_eq!(held(&sure, ResourceKind::Disk), Some(true));
     assert_eq!(held(&sure, ResourceKind::Cpu), Some(false));
+    let either = |or| {
+        let requires = Requirement::Bottleneck { resource: ResourceKind::Memory, or, holder: None };
+        met(&comparison(vec![("w", vec![sure.clone()])]), requires)
+    };
+    assert_eq!(either(vec![ResourceKind::Disk]), Some(true), "one of several");
+    assert_eq!(either(vec![ResourceKind::Network]), Some(false));
     for open in [&doubtful, &undecided, &unbounded, &single] {
         assert_eq!(held(open, ResourceKind::Disk), None, "{open:?}");
     }
@@ -188,7 +194,11 @@ fn the_holder_of_a_bottleneck_may_be_claimed() {
     let held = |holder: &str| {
         met(
             &measured,
-            Requirement::Bottleneck { resource: ResourceKind::Cpu, holder: Some(holder.to_owned()) },
+            Requirement::Bottleneck {
+                resource: ResourceKind::Cpu,
+                or: Vec::new(),
+                holder: Some(holder.to_owned()),
+            },
         )
     };
     assert_eq!((held("nginx"), held("mariadbd")), (Some(true), Some(false)));
@@ -245,7 +255,7 @@ fn denials_and_proofs_are_counted() {
 #[test]
 fn a_variant_that_was_left_out_stays_open() {
     let measured = comparison(vec![("w", vec![swept("1", &[(1, 1.0)], [1, 1], ResourceKind::Cpu)])]);
-    let requires = Requirement::Bottleneck { resource: ResourceKind::Cpu, holder: None };
+    let requires = Requirement::Bottleneck { resource: ResourceKind::Cpu, or: Vec::new(), holder: None };
     let claim = checked(&measured, &Claim { variants: names(&["1", "2"]), requires, ..Claim::default() });
     assert_eq!((claim.met, claim.cases.len()), (None, 2));
 }

@@ -84,7 +84,17 @@ impl<'a> Reader<'a> {
     fn claimed_bottleneck(self, section: &mut Section<'a>) -> Result<Option<Requirement>, DocumentError> {
         let holder = section.text("holder")?.map(str::to_owned);
         let Some(field) = section.field("bottleneck") else { return Ok(None) };
-        Ok(Some(Requirement::Bottleneck { resource: self.one_of(field, &BOTTLENECKS)?, holder }))
+        let kinds: Vec<ResourceKind> = match field.value {
+            DeValue::Array(_) => {
+                let each = elements_of(self.source, field)?.into_iter();
+                each.map(|kind| self.one_of(kind, &BOTTLENECKS)).collect::<Result<_, _>>()?
+            }
+            _ => vec![self.one_of(field, &BOTTLENECKS)?],
+        };
+        let Some((resource, or)) = kinds.split_first() else {
+            return Err(wrong(self.source, field, "a kind of bottleneck, or a list of them"));
+        };
+        Ok(Some(Requirement::Bottleneck { resource: *resource, or: or.to_vec(), holder }))
     }
 
     fn saturates(self, field: Field<'a>) -> Result<Requirement, DocumentError> {

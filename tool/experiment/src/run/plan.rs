@@ -56,6 +56,21 @@ impl RunError {
         LeftOutCause::NoFolder { error: error.to_string() }.into()
     }
 
+    /// There are no ports for its programs.
+    pub(super) fn ports(error: &io::Error) -> Self {
+        let error =
+            format!("no ports for the programs of the experiment: {error}; end what listens on so many");
+        LeftOutCause::Failed { error }.into()
+    }
+
+    /// The generator could not be kept off the processors of the programs.
+    pub(super) fn processors(error: &io::Error) -> Self {
+        let error = format!(
+            "cannot keep the generator on processors of its own: {error}; --share-cores lets all use all"
+        );
+        LeftOutCause::Failed { error }.into()
+    }
+
     /// Its files could not be made.
     pub(super) fn data(error: io::Error) -> Self {
         LeftOutCause::NoData { error: error.to_string() }.into()

@@ -72,7 +72,7 @@ impl<'a> Stage<'a> {
             folder: folder.path().into(),
             program: plan.program.clone(),
             trial: 0,
-            ports: ports::all(&plan.experiment).map_err(RunError::folder)?,
+            ports: ports::all(&plan.experiment).map_err(|error| RunError::ports(&error))?,
             addresses: BTreeMap::new(),
         };
         Ok(Stage {
@@ -196,7 +196,7 @@ impl<'a> Stage<'a> {
         }
         if let Some(split) = &self.plan.split {
             // All threads of the generator inherit this; the programs were given theirs.
-            cores::confine(&split.generator).map_err(RunError::folder)?;
+            cores::confine(&split.generator).map_err(|error| RunError::processors(&error))?;
         }
         Ok(true)
     }

@@ -115,7 +115,7 @@ impl Filtered {
             )
         };
         let filters: String =
-            (1..=5).flat_map(|preference| (0..4000).map(move |index| filter(preference, index))).collect();
+            (1..=10).flat_map(|preference| (0..4000).map(move |index| filter(preference, index))).collect();
         let tc = Command::new("tc").args(["-n", &self.name, "-batch", "-"]).stdin(Stdio::piped()).spawn();
         let Ok(mut tc) = tc else { return false };
         let written = tc.stdin.take().is_some_and(|mut stdin| stdin.write_all(filters.as_bytes()).is_ok());

@@ -208,7 +208,7 @@ fn change(from: &str, to: &str, ratio: f64, ci: [f64; 2]) -> String {
 }
 
 /// What stopped something in each of its runs, the most frequent answer first: `CPU, nginx`; where runs disagree,
-/// `CPU, nginx (2 of 3 runs); never saturated (1 of 3)`.
+/// `CPU, nginx (2 of 3 runs); nothing, never saturated (1 of 3)`.
 pub(crate) fn stopped_by(limits: &[Limit]) -> String {
     let mut answers: Vec<(String, usize)> = Vec::new();
     for answer in limits.iter().map(limit) {
@@ -232,7 +232,7 @@ pub(crate) fn stopped_by(limits: &[Limit]) -> String {
 /// A limit by kind and name, without the number of a process, which differs from run to run and is gone by now.
 fn limit(limit: &Limit) -> String {
     let kind = match limit.kind {
-        ResourceKind::None => "never saturated",
+        ResourceKind::None => "nothing, never saturated",
         ResourceKind::Unknown => "cause not found",
         kind => words::kind(kind),
     };

@@ -81,7 +81,11 @@ pub(super) fn agreement() -> Vec<AgreementFinding> {
 /// Every kind of requirement.
 pub(super) fn requirements() -> Vec<Requirement> {
     vec![
-        Requirement::Bottleneck { resource: ResourceKind::Disk, holder: Some("vda".into()) },
+        Requirement::Bottleneck {
+            resource: ResourceKind::Disk,
+            or: vec![ResourceKind::Memory],
+            holder: Some("vda".into()),
+        },
         Requirement::Saturates { users: [1, 4] },
         Requirement::Order { variants: vec![vec!["select".into()], vec!["poll".into(), "aio".into()]] },
         Requirement::Trend { course: Trend::Grows, of: Quantity::CpuTime, over_works: true },
