@@ -39,6 +39,9 @@ pub struct CpuUse {
     pub iowait: f64,
     /// In soft interrupts, part of `busy`.
     pub softirq: f64,
+    /// Share of the time that its account lacks: neither idle nor at work. Where the kernel counts by ticks, an interrupt that
+    /// ends idleness is not in it, with the soft interrupts that follow.
+    pub unaccounted: f64,
     /// Packets dropped because its queue of them was full, per second.
     pub packets_dropped_per_s: f64,
     /// Soft interrupts of the network that used up their time with packets left, per second.
@@ -54,6 +57,11 @@ impl CpuUse {
     /// Share of what the hypervisor left of it that went to soft interrupts.
     pub fn softirq_of_available(&self) -> f64 {
         self.of_available(self.softirq)
+    }
+
+    /// A share of what is accounted for, as one of all of the time, if it had what the account lacks as well.
+    pub fn with_unaccounted(&self, share: f64) -> f64 {
+        1.0 - (1.0 - share) * (1.0 - self.unaccounted)
     }
 
     fn of_available(&self, share: f64) -> f64 {
@@ -130,6 +138,7 @@ fn shares(number: u32, cpu: &Cpu, elapsed_us: f64) -> CpuUse {
         steal: parts[4] / total,
         iowait: parts[3] / total,
         softirq: (cpu.softirq_us as f64 / total).min(busy),
+        unaccounted: (1.0 - total / elapsed_us.max(1.0)).clamp(0.0, 1.0),
         packets_dropped_per_s: per_s(cpu.packets_dropped),
         squeezes_per_s: per_s(cpu.squeezes),
     }

@@ -126,3 +126,17 @@ fn a_link_is_used_as_far_as_its_fuller_direction() {
     assert_eq!(LinkUse { received_bits_per_s: 0.0, ..link }.use_of_limit(), Some((40.0, 50.0)));
     assert_eq!(LinkUse { sent_bits_per_s: 1e12, ..LinkUse::default() }.use_of_limit(), None);
 }
+
+/// A kernel that counts by ticks leaves out interrupts that end idleness: of a second 0.1 s was idle and 0.1 s counted.
+#[test]
+fn time_that_the_kernel_does_not_account_for_was_not_idle() {
+    let counted = |at_us: u64, us: u64| {
+        let cpu = Cpu { number: 0, system_us: us, softirq_us: us, idle_us: us, ..Cpu::default() };
+        Counters { cpus: vec![cpu], ..sample(at_us, Vec::new()) }
+    };
+    let found = of_counters(&[counted(0, 0), counted(1_000_000, 100_000)], (0, 1_000_000));
+    let cpu = &found.host.cpus[0];
+    close(cpu.busy, 0.5);
+    close(cpu.unaccounted, 0.8);
+    close(cpu.with_unaccounted(cpu.busy), 0.9);
+}
