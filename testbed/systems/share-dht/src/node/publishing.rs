@@ -285,7 +285,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         if refused > 0 {
             tracing::debug!(%peer, refused, "a peer has no room for more under some keys");
         }
-        // Its lease had ended: what it has now is this batch alone, and nothing says so later.
+        // This peer's lease there had ended, so the holder has this batch alone, and no later answer would show it.
         if kept < before + if refused == 0 { added } else { 0 } {
             return Err(Unanswered("it has forgotten what it was told before".into()));
         }
