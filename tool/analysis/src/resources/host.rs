@@ -26,12 +26,18 @@ pub struct HostUse {
     pub memory_available: Option<f64>,
 }
 
+/// An account that lacks less than this share of the elapsed time is complete: it is kept in ticks of 10 ms.
+const LACKS_TIME: f64 = 0.05;
+
+/// Other work that is at most this share of soft interrupts, seen or not, is little.
+const LITTLE_ELSE: f64 = 0.25;
+
 /// The use of one processor, as shares of the elapsed time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CpuUse {
     /// The processor's number.
     pub number: u32,
-    /// In user or kernel mode.
+    /// In user or kernel mode, with what the kernel's account lacks where that can only be soft interrupts.
     pub busy: f64,
     /// Taken by the hypervisor.
     pub steal: f64,
@@ -39,9 +45,6 @@ pub struct CpuUse {
     pub iowait: f64,
     /// In soft interrupts, part of `busy`.
     pub softirq: f64,
-    /// Share of the time that its account lacks: neither idle nor at work. Where the kernel counts by ticks, an interrupt that
-    /// ends idleness is not in it, with the soft interrupts that follow.
-    pub unaccounted: f64,
     /// Packets dropped because its queue of them was full, per second.
     pub packets_dropped_per_s: f64,
     /// Soft interrupts of the network that used up their time with packets left, per second.
@@ -57,11 +60,6 @@ impl CpuUse {
     /// Share of what the hypervisor left of it that went to soft interrupts.
     pub fn softirq_of_available(&self) -> f64 {
         self.of_available(self.softirq)
-    }
-
-    /// A share of what is accounted for, as one of all of the time, if it had what the account lacks as well.
-    pub fn with_unaccounted(&self, share: f64) -> f64 {
-        1.0 - (1.0 - share) * (1.0 - self.unaccounted)
     }
 
     fn of_available(&self, share: f64) -> f64 {
@@ -125,23 +123,36 @@ fn add_growth(sum: &mut Cpu, before: &Cpu, after: &Cpu) {
     add(&mut sum.squeezes, before.squeezes, after.squeezes);
 }
 
-/// Shares of the processor's own account of its time, which sums to the elapsed time but for the
-/// kernel's tick; using it as the denominator keeps every share within 0 to 1.
+/// Shares of the processor's own account of its time, which sums to the elapsed time but for the kernel's tick, once soft
+/// interrupts are in it; using it as the denominator keeps every share within 0 to 1.
 fn shares(number: u32, cpu: &Cpu, elapsed_us: f64) -> CpuUse {
     let parts = [cpu.user_us, cpu.system_us, cpu.idle_us, cpu.iowait_us, cpu.steal_us].map(|us| us as f64);
-    let total = parts.iter().sum::<f64>().max(1.0);
-    let busy = (parts[0] + parts[1]) / total;
+    let accounted = parts.iter().sum::<f64>();
+    let unseen = unseen_softirqs(cpu, accounted, elapsed_us);
+    let total = (accounted + unseen).max(1.0);
+    let busy = (parts[0] + parts[1] + unseen) / total;
     let per_s = |count: u64| count as f64 / elapsed_us * 1e6;
     CpuUse {
         number,
         busy,
         steal: parts[4] / total,
         iowait: parts[3] / total,
-        softirq: (cpu.softirq_us as f64 / total).min(busy),
-        unaccounted: (1.0 - total / elapsed_us.max(1.0)).clamp(0.0, 1.0),
+        softirq: ((cpu.softirq_us as f64 + unseen) / total).min(busy),
         packets_dropped_per_s: per_s(cpu.packets_dropped),
         squeezes_per_s: per_s(cpu.squeezes),
     }
+}
+
+/// Of the time that a processor's account lacks, what went to soft interrupts, in microseconds: all of it where little else
+/// was seen at work. A kernel that counts by ticks leaves out each interrupt that ends idleness, with the soft interrupts that
+/// follow, yet measures idleness itself exactly. A hypervisor that takes time and does not say so takes it from other work,
+/// which is seen.
+fn unseen_softirqs(cpu: &Cpu, accounted_us: f64, elapsed_us: f64) -> f64 {
+    let lacking_us = elapsed_us - accounted_us;
+    let softirq_us = cpu.softirq_us as f64;
+    let other_us = cpu.user_us as f64 + cpu.system_us as f64 - softirq_us;
+    let lacks = lacking_us >= LACKS_TIME * elapsed_us;
+    if lacks && other_us <= LITTLE_ELSE * (softirq_us + lacking_us) { lacking_us } else { 0.0 }
 }
 
 fn memory_available(samples: &[&Counters]) -> Option<f64> {

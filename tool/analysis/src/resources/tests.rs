@@ -127,16 +127,38 @@ fn a_link_is_used_as_far_as_its_fuller_direction() {
     assert_eq!(LinkUse { sent_bits_per_s: 1e12, ..LinkUse::default() }.use_of_limit(), None);
 }
 
-/// A kernel that counts by ticks leaves out interrupts that end idleness: of a second 0.1 s was idle and 0.1 s counted.
-#[test]
-fn time_that_the_kernel_does_not_account_for_was_not_idle() {
-    let counted = |at_us: u64, us: u64| {
-        let cpu = Cpu { number: 0, system_us: us, softirq_us: us, idle_us: us, ..Cpu::default() };
-        Counters { cpus: vec![cpu], ..sample(at_us, Vec::new()) }
+/// The use of a processor in a second of which it accounts for some: milliseconds of user mode, of soft interrupts, idle.
+fn accounted(user: u64, softirq: u64, idle: u64) -> CpuUse {
+    let cpu = Cpu {
+        number: 0,
+        user_us: user * 1000,
+        system_us: softirq * 1000,
+        softirq_us: softirq * 1000,
+        idle_us: idle * 1000,
+        ..Cpu::default()
     };
-    let found = of_counters(&[counted(0, 0), counted(1_000_000, 100_000)], (0, 1_000_000));
-    let cpu = &found.host.cpus[0];
-    close(cpu.busy, 0.5);
-    close(cpu.unaccounted, 0.8);
-    close(cpu.with_unaccounted(cpu.busy), 0.9);
+    let counted = |at_us, cpu| Counters { cpus: vec![cpu], ..sample(at_us, Vec::new()) };
+    of_counters(&[counted(0, Cpu::default()), counted(1_000_000, cpu)], (0, 1_000_000)).host.cpus[0]
+}
+
+/// A kernel that counts by ticks leaves out interrupts that end idleness; of idleness it knows exactly.
+#[test]
+fn time_that_the_kernel_does_not_account_for_was_soft_interrupts_where_little_else_was_seen() {
+    for (softirq, idle) in [(100, 100), (30, 100), (0, 100)] {
+        let cpu = accounted(10, softirq, idle);
+        close(cpu.busy, 0.9);
+        close(cpu.softirq, 0.89);
+    }
+}
+
+#[test]
+fn time_that_a_hypervisor_takes_untold_is_no_soft_interrupts() {
+    let cpu = accounted(300, 0, 100);
+    close(cpu.busy, 0.75);
+    close(cpu.softirq, 0.0);
+}
+
+#[test]
+fn an_account_that_is_out_by_a_few_ticks_is_complete() {
+    close(accounted(0, 0, 960).busy, 0.0);
 }

@@ -36,12 +36,9 @@ pub(super) fn full(curve: &Curve) -> Vec<Finding> {
 
 fn of_processor(curve: &Curve, number: u32, (of, tier_busy): &(Processes, f64)) -> Option<Finding> {
     let mean = |read: fn(&CpuUse) -> f64| curve.mean(|step| processor(step, number).map(read));
-    let mostly = mean(CpuUse::softirq_of_available)? >= MOSTLY * mean(CpuUse::busy_of_available)?;
-    // Time missing from the account was not idle, and is taken to be like the rest.
-    let busy = mean(|cpu| cpu.with_unaccounted(cpu.busy_of_available()))?;
-    let softirq = mean(|cpu| cpu.with_unaccounted(cpu.softirq_of_available()))?;
+    let (busy, softirq) = (mean(CpuUse::busy_of_available)?, mean(CpuUse::softirq_of_available)?);
     let used = |step: &Step| processor(step, number).map(|cpu| cpu.softirq);
-    if !mostly || busy < FULL || softirq < MOSTLY || !curve.follows_load(used) {
+    if busy < FULL || softirq < MOSTLY * busy || !curve.follows_load(used) {
         return None;
     }
     let demand_us = curve.demand_us(used).filter(|us| us.is_finite());
