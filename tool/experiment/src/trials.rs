@@ -143,14 +143,15 @@ impl<'a> Trials<'a> {
         due.min_by_key(|(_, block)| block.counted()).map(|(place, _)| place)
     }
 
-    /// The workload for whose open variants there is time for one more round: that with the fewest.
+    /// The workload (its place) for whose open variants there is time for one more round: that on which the least time was
+    /// spent, so that one with long loads does not take the rounds of the others.
     fn worth_more(&self) -> Option<usize> {
         let time = self.time?;
         let fits = |block: &Block<'_>| {
             block.variants.len() > 1 && block.round < ROUNDS_MAX && self.spent + block.cost() <= time
         };
         let open = self.works.iter().enumerate().filter(|(_, block)| fits(block));
-        open.min_by_key(|(_, block)| block.counted()).map(|(place, _)| place)
+        open.min_by_key(|(_, block)| block.made.1).map(|(place, _)| place)
     }
 
     /// Takes note of a trial that was made, or tried, and of how long that took.
@@ -483,10 +484,11 @@ mod tests {
         assert!(of("few", 2_000) >= 8 && of("few", 2_000) % 4 == 0, "{all:?}");
         let first = all.iter().find(|one| one.0 == "few" && one.2 == 2_000).expect("long ones");
         assert_eq!(first.1, 2, "pilots are rounds of their own");
-        // The other workload does as well with short ones, and has as many rounds.
-        let counted = |work: &str, length| of(work, length) / 4;
+        // The other workload does as well with short ones, and has more rounds in as much time.
         assert_eq!(of("many", 500), all.iter().filter(|one| one.0 == "many").count());
-        assert!(counted("many", 500).abs_diff(counted("few", 2_000)) <= 4, "{all:?}");
+        let spent = |work: &str| all.iter().filter(|one| one.0 == work).map(|one| one.2 + 100).sum::<u128>();
+        assert!(spent("many").abs_diff(spent("few")) <= 4 * 2_100, "{all:?}");
+        assert!(of("many", 500) > 2 * of("few", 2_000), "{all:?}");
     }
 
     #[test]
