@@ -6,7 +6,8 @@ use super::users::by_users;
 use super::{Entry, Limit};
 use crate::confirmation::carry;
 use crate::run::{
-    Confirmation, Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind, Words,
+    Cause, Confirmation, Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind,
+    Words,
 };
 use crate::statistics::NORMAL_95;
 use crate::statistics::pooling::{Between, Estimate, pooled};
@@ -219,17 +220,22 @@ fn doubts(runs: &[Finished], counted: &[&Finished], errors: &ErrorCounts, overlo
         return vec![Doubt::NothingCompleted];
     }
     let share = failed_share(completed, failures(errors));
-    if many_failed(share) && !overload {
+    let denied = many_failed(share);
+    if denied && !overload {
         return vec![Doubt::ManyFailed { share }];
     }
+    // Users who were denied stay away for a while, which is what was asked for.
+    let told =
+        |doubt: &Doubt| !denied || !matches!(doubt, Doubt::Warned { warning: Cause::IdleUsers { .. } });
     let mut all: Vec<Doubt> = Vec::new();
     for run in counted.iter().map(|finished| &finished.run) {
         // Many failures under overload are what was asked for.
         let of_run = run.verdict.doubts.iter().filter(|_| !overload).cloned();
-        for doubt in disturbed(run).into_iter().chain(of_run).chain(not_as_asked(run, runs)) {
-            let told =
+        let of_load = not_as_asked(run, runs).into_iter().filter(told);
+        for doubt in disturbed(run).into_iter().chain(of_run).chain(of_load) {
+            let same =
                 |other: &Doubt| *other == doubt || (doubt.is_about_the_cause() && other.is_about_the_cause());
-            if !all.iter().any(told) {
+            if !all.iter().any(same) {
                 all.push(doubt);
             }
         }
@@ -241,7 +247,8 @@ fn doubts(runs: &[Finished], counted: &[&Finished], errors: &ErrorCounts, overlo
 mod tests {
     use super::*;
     use crate::conclude::{Context, Provenance, conclude};
-    use crate::run::{Cause, ConfirmationAnswer, Explanation, Probability, Processes, SlowedTier, TellApart};
+    use crate::run::{ConfirmationAnswer, Explanation, Probability, Processes, SlowedTier, TellApart};
+    use crate::ticks::ErrorKind;
 
     /// A load of 100 users at 500 requests per second, beside others that use so many cores of two.
     fn beside(others: f64) -> Finished {
@@ -355,6 +362,18 @@ mod tests {
         finished.run.warnings = vec![idle.clone().into()];
         let found = entry("epoll", vec![finished], false).expect("an entry");
         assert_eq!(found.doubts, [Doubt::Warned { warning: idle }]);
+    }
+
+    /// Whoever is turned away from a full queue comes back later: a claim on overload was in doubt because of it.
+    #[test]
+    fn users_who_were_denied_under_overload_may_be_idle() {
+        let told = |denied: u64| {
+            let mut finished = beside(0.0);
+            finished.run.warnings = vec![Cause::IdleUsers { users: 200, share: 0.8 }.into()];
+            finished.run.steps[0].errors.insert(ErrorKind::Refused, denied);
+            entry("4", vec![finished], true).expect("an entry").doubts.len()
+        };
+        assert_eq!([told(0), told(400)], [1, 0]);
     }
 
     #[test]
