@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     io,
-    net::{SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener, TcpStream},
 };
 
 use engine::{
@@ -29,10 +29,13 @@ fn another_tier_is_asked_over_a_kept_connection() {
 
 #[test]
 fn a_tier_that_is_down_or_hangs_up_fails_only_the_request() {
+    // A port that a client has: nobody listens there, and no test beside this one gets it.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let away = taken.local_addr().unwrap();
     for model in models() {
         let front = start(model, Commands::new());
         let mut client = connect(&front);
-        let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let answer = ask(&mut client, &format!("ask {away} x"));
         assert!(answer.starts_with("failed: Connection refused"), "{model}: {answer}");
         let back = start(model, Commands::new());

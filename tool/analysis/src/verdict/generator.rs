@@ -2,7 +2,7 @@
 
 use super::curve::Curve;
 use super::finding::{DIRECT, Finding, INDIRECT};
-use super::utilisation::mean_uses;
+use super::utilisation::{Use, mean_uses};
 use crate::resources::{Group, QuotaUse};
 use crate::run::{Doubt, GeneratorEvidence as Seen, Identity, Probability, ResourceKind, Step};
 use crate::thresholds::{FULL, NOT_BUSY, THROTTLED};
@@ -45,8 +45,13 @@ pub(super) fn limited(curve: &Curve, server_busy: f64) -> Option<Finding> {
     )
 }
 
-/// Whether the generator was held up while nothing of the server was busy.
+/// Whether the generator was held up while nothing of the server was full: what is full may be the limit, even where nothing
+/// was seen to wait for it.
 pub(super) fn held_up(curve: &Curve) -> Option<Finding> {
+    let full = |seen: &Use| is_of_server(&seen.resource) && seen.utilisation() >= FULL;
+    if mean_uses(curve).iter().any(full) {
+        return None;
+    }
     let waited = curve.mean(|step| Some(starved(curve, step)))?;
     let lag_us = curve.mean(|step| Some(step.generator.lag_us_p99))?;
     let response_us = curve.mean(|step| Some(step.response_time_us.mean))?;
@@ -105,6 +110,10 @@ fn found(confidence: Probability) -> Finding {
         .doubting(Doubt::GeneratorLimit)
 }
 
+fn is_of_server(resource: &Identity) -> bool {
+    !matches!(resource, Identity::Generator | Identity::Host)
+}
+
 /// The server's use of its resources while the generator was full.
 fn beside(curve: &Curve, server_busy: f64) -> Seen {
     if !curve.observed() {
@@ -113,8 +122,7 @@ fn beside(curve: &Curve, server_busy: f64) -> Seen {
     if server_busy >= FULL {
         return Seen::ServerBusyToo { busy: server_busy };
     }
-    let of_server = |resource: &Identity| !matches!(resource, Identity::Generator | Identity::Host);
-    match mean_uses(curve).into_iter().find(|seen| of_server(&seen.resource)) {
+    match mean_uses(curve).into_iter().find(|seen| is_of_server(&seen.resource)) {
         Some(seen) => {
             let busy = seen.utilisation();
             Seen::ServerBusiest { resource: seen.resource, busy, had_room: busy < NOT_BUSY }

@@ -6,7 +6,7 @@ use analysis::run::{Pauses, ResourceKind, Step};
 use analysis::tell_apart::{Pair, Trial};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Lab, Sure, Tier, conclude, server, sure, sweep};
+use super::lab::{Lab, Platter, Sure, Tier, conclude, server, sure, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
@@ -361,4 +361,27 @@ fn an_interpreter_that_computes_all_the_time_is_a_single_thread() {
     assert_eq!((kind(&python), holder(&python)), (ResourceKind::SingleThread, "python3 (pid 812)"));
     assert!(says(&python, "python3 lets one thread of a process compute at a time"), "{python:#?}");
     assert_ne!(kind(&other), ResourceKind::SingleThread, "{other:#?}");
+}
+
+/// Files that came from a disk, busy all the time: "the generator waited for a processor, while no resource of the server was
+/// full", as nothing was seen to wait for the disk.
+#[test]
+fn a_generator_that_waits_beside_a_full_disk_is_not_the_limit() {
+    let disk = Platter { demand_us: 1_000.0, ..Platter::default() };
+    let lab = sweep().tier(server("app").demand_us(20.0).threads(4)).disk(disk);
+    let mut steps = lab.observed();
+    for step in &mut steps {
+        for (index, sample) in step.counters.iter_mut().enumerate() {
+            sample.pressure.io_some_us = 0;
+            for process in &mut sample.processes {
+                if process.role == Role::Generator {
+                    process.run_queue_wait_us = 5_000_000 + 125_000 * index as u64;
+                } else {
+                    process.threads.iter_mut().for_each(|thread| thread.state = ThreadState::Sleeping);
+                }
+            }
+        }
+    }
+    let found = conclude(&steps, &lab.context);
+    assert_ne!(kind(&found), ResourceKind::Generator, "{found:#?}");
 }

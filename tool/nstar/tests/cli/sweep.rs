@@ -28,8 +28,8 @@ fn conclusive(place: &Place, server: &Server, args: &[&str]) -> Option<Value> {
         let run = place.run_file();
         let open = verdict(&run)["inconclusive"].as_array().expect("reasons").len();
         assert_eq!(outcome.status.code(), Some(if open > 0 { 4 } else { 0 }), "{outcome}");
-        assert_little_holds(&run);
         if open == 0 && kind(&run) != "unknown" {
+            assert_little_holds(&run);
             println!("{outcome}");
             return Some(run);
         }
