@@ -185,12 +185,11 @@ impl<'a> Trials<'a> {
         let left = self.time?.saturating_sub(self.spent + self.confirming.left());
         let due =
             |block: &Block<'_>| self.rounds.saturating_sub(block.counted()) * block.variants.len() as u32;
-        let (own, others): (Vec<_>, Vec<_>) =
-            self.works.iter().partition(|block| block.work.name == trial.work.name);
-        let again: u32 = own.iter().map(|block| block.variants.len() as u32).sum();
-        let own_due = again + own.into_iter().map(due).sum::<u32>();
-        let equal = left.checked_div(own_due + others.iter().map(|block| due(block)).sum::<u32>())?;
-        let needed = others.iter().map(|block| block.cost_each() * due(block)).sum();
+        let own = self.works.iter().find(|block| block.work.name == trial.work.name)?;
+        let others = || self.works.iter().filter(|block| block.work.name != trial.work.name);
+        let own_due = due(own) + own.variants.len() as u32;
+        let equal = left.checked_div(own_due + others().map(due).sum::<u32>())?;
+        let needed = others().map(|block| block.cost_each() * due(block)).sum();
         let rest = left.saturating_sub(needed).checked_div(own_due)?;
         Some(equal.max(rest.min(2 * equal)))
     }

@@ -66,7 +66,7 @@ fn a_shaped_link_is_judged_network_for_every_number_of_workers() {
     for entry in entries {
         let limit = &entry["bottleneck"][0];
         let holder = limit["holder"].as_str().expect("a holder");
-        // The same for every variant: that it is the same link was not seen where each had a name of its own.
+        // One name for all variants: where each trial had its own, they did not seem to share a bottleneck.
         let named = limit["kind"] == "network" && holder == "eth0 (server's namespace)";
         // On a machine too busy for the generator the verdict may be uncertain, but must not name another cause.
         let open = !entry["doubts"].as_array().expect("doubts").is_empty();

@@ -225,13 +225,13 @@ fn doubts(runs: &[Finished], counted: &[&Finished], errors: &ErrorCounts, overlo
         return vec![Doubt::ManyFailed { share }];
     }
     // Users who were denied stay away for a while, which is what was asked for.
-    let told =
+    let matters =
         |doubt: &Doubt| !denied || !matches!(doubt, Doubt::Warned { warning: Cause::IdleUsers { .. } });
     let mut all: Vec<Doubt> = Vec::new();
     for run in counted.iter().map(|finished| &finished.run) {
         // Many failures under overload are what was asked for.
         let of_run = run.verdict.doubts.iter().filter(|_| !overload).cloned();
-        let of_load = not_as_asked(run, runs).into_iter().filter(told);
+        let of_load = not_as_asked(run, runs).into_iter().filter(matters);
         for doubt in disturbed(run).into_iter().chain(of_run).chain(of_load) {
             let same =
                 |other: &Doubt| *other == doubt || (doubt.is_about_the_cause() && other.is_about_the_cause());

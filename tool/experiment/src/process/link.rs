@@ -96,7 +96,7 @@ impl Link {
         check()?;
         let LinkPlan { mbit, .. } = plan;
         let address = |host: u8| plan.address(host);
-        // In a namespace of its own: the same name in every trial, so that all of them name the same bottleneck.
+        // Alone in its namespace, it can have the same name in every trial, so that all of them name the same bottleneck.
         let (ours, theirs) = (format!("nst{pid}a"), "eth0");
         let link = Link { ours: ours.clone(), server: address(2) };
         let shape = format!("root tbf rate {mbit}mbit burst {BURST_BYTES} latency {LATENCY}");

@@ -72,7 +72,7 @@ fn succeeds(command: &str) -> bool {
 }
 
 /// A network namespace behind a virtual link. Processor 0 handles what arrives at either end, and each packet goes through
-/// filters that calculate: a long list to compare it with takes as long as the caches that others use as well let it.
+/// filters that divide. How long a list of addresses takes would depend on what other programs leave in the caches.
 struct Filtered {
     name: String,
     address: [u8; 4],
