@@ -6,9 +6,8 @@
 //! program that goes into the background or into a session of its own is found as well.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File, OpenOptions},
-    io::{self, BufRead, Read, Write},
+    io::{self, BufRead, Write},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -29,14 +28,14 @@ use crate::definition::StopSignal;
 /// How often the guard looks whether its program has ended.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// How long killing may take.
-const KILLED_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const KILLED_WITHIN: Duration = Duration::from_secs(10);
 /// What the guard prints once it waits for its orders.
 pub(super) const WAITING: &str = "waiting";
 /// What it prints once the program runs.
 pub(super) const STARTED: &str = "started";
 
 /// How long removing the folder may take, programs that still write to it included.
-const REMOVED_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const REMOVED_WITHIN: Duration = Duration::from_secs(60);
 
 /// What a guard is told, in the first line of its stdin.
 #[derive(Debug, Serialize, Deserialize)]
@@ -130,7 +129,7 @@ fn run_program(orders: &Orders) -> Result<(), io::Error> {
         Some(status) => say(&serde_json::to_string(&ending(status))?),
         None => stop(pid, orders),
     }
-    end_descendants();
+    end_children();
     Ok(())
 }
 
@@ -219,12 +218,12 @@ fn stop(pid: Pid, orders: &Orders) {
     let _ = kill_process_group(pid, Signal::KILL);
 }
 
-/// Kills everything that descends from this process, until nothing does. What cannot be killed, such as a program that
-/// runs as somebody else, is left.
-fn end_descendants() {
+/// Kills its children until none are left: those of a child that has ended are its own from then on. What cannot be
+/// killed, such as a program that runs as somebody else, is left.
+fn end_children() {
     let deadline = Instant::now() + KILLED_WITHIN;
     while Instant::now() < deadline {
-        let all = descendants();
+        let all = children();
         for pid in &all {
             let _ = kill_process(*pid, Signal::KILL);
         }
@@ -236,32 +235,37 @@ fn end_descendants() {
     }
 }
 
-/// All processes that descend from this one.
-fn descendants() -> Vec<Pid> {
-    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+/// The children of this process. As the kernel lists them, where it does: it removes what /proc knows of a process when
+/// that is reaped, and guards that look through all of /proc meanwhile, many at a time, were seen to keep it from that for
+/// minutes.
+fn children() -> Vec<Pid> {
+    let listed: io::Result<Vec<String>> = fs::read_dir("/proc/self/task").and_then(|threads| {
+        threads.map(|thread| fs::read_to_string(thread?.path().join("children"))).collect()
+    });
+    match listed {
+        Ok(lists) => numbers(lists.iter().flat_map(|list| list.split_whitespace())).collect(),
+        // Threads come and go, and not every kernel lists children.
+        Err(_) => searched(),
+    }
+}
+
+/// The children of this process, looked for among all processes.
+fn searched() -> Vec<Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
-        if let Some(parent) = parent(pid) {
-            children.entry(parent).or_default().push(pid);
-        }
-    }
-    let mut found = Vec::new();
-    let mut open = vec![getpid().as_raw_nonzero().get()];
-    while let Some(pid) = open.pop() {
-        for child in children.remove(&pid).unwrap_or_default() {
-            found.extend(Pid::from_raw(child));
-            open.push(child);
-        }
-    }
-    found
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    numbers(names.iter().map(String::as_str)).filter(|pid| parent(*pid) == Some(getpid())).collect()
+}
+
+fn numbers<'a>(words: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Pid> {
+    words.filter_map(|word| Pid::from_raw(word.parse().ok()?))
 }
 
 /// The parent of a process: the fourth field of its stat; the second, its name in parentheses, may hold anything.
-fn parent(pid: i32) -> Option<i32> {
-    let mut text = String::new();
-    File::open(format!("/proc/{pid}/stat")).ok()?.read_to_string(&mut text).ok()?;
+fn parent(pid: Pid) -> Option<Pid> {
+    let text = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let text = String::from_utf8_lossy(&text);
     let (_, rest) = text.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
+    Pid::from_raw(rest.split_whitespace().nth(1)?.parse().ok()?)
 }
 
 fn ending(status: WaitStatus) -> Ending {

@@ -19,7 +19,7 @@ use analysis::{
 use super::{
     Trouble,
     command::{Surroundings, last_lines, millis},
-    guard::{Orders, STARTED, Task, WAITING},
+    guard::{KILLED_WITHIN, Orders, REMOVED_WITHIN, STARTED, Task, WAITING},
     link::{Link, LinkPlan},
     memory::MemoryLimit,
     program,
@@ -29,6 +29,8 @@ use crate::definition::StopSignal;
 
 /// How often to look whether a program is ready.
 const INTERVAL: Duration = Duration::from_millis(10);
+/// What a guard may take longer than its program, on a busy machine.
+const SLACK: Duration = Duration::from_secs(10);
 
 /// How guards are started.
 #[derive(Debug, Clone)]
@@ -69,6 +71,8 @@ pub(crate) struct Guard {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     link: Option<Link>,
+    /// How long it may take once its stdin closes.
+    ends_within: Duration,
 }
 
 impl Guard {
@@ -91,7 +95,8 @@ impl Guard {
             return Err(spawn(io::Error::other("it has no stdin")).into());
         };
         let stdout = BufReader::new(stdout);
-        let mut guard = Guard { name: name.into(), child, stdin: Some(stdin), stdout, link: None };
+        let mut guard =
+            Guard { name: name.into(), child, stdin: Some(stdin), stdout, link: None, ends_within: SLACK };
         // From now on it is in its namespace.
         guard.expect_line(WAITING)?;
         if let Some(plan) = link {
@@ -103,12 +108,14 @@ impl Guard {
     /// Starts a guard that removes this folder once it is dropped, or once this process is gone.
     pub(crate) fn of_folder(folder: &Path, guards: &Guards) -> Result<Self, Trouble> {
         let mut guard = Guard::start("the guard of the folder", guards, None)?;
+        guard.ends_within += REMOVED_WITHIN;
         guard.tell(&Task::Remove(folder.into()))?;
         Ok(guard)
     }
 
     /// Has the guard start its program.
     pub(super) fn order(&mut self, orders: Orders) -> Result<(), Trouble> {
+        self.ends_within += Duration::from_millis(orders.stop_within_ms) + KILLED_WITHIN;
         self.tell(&Task::Run(orders))
     }
 
@@ -189,8 +196,13 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.stdin = None;
-        // It ends by itself, at the latest when it has killed its program.
-        let _ = self.child.wait();
+        // It ends by itself, at the latest when it has killed its program. One that the kernel holds up is left to it.
+        let deadline = Instant::now() + self.ends_within;
+        while let Ok(None) = self.child.try_wait()
+            && Instant::now() < deadline
+        {
+            thread::sleep(INTERVAL);
+        }
         self.link = None;
     }
 }
