@@ -120,6 +120,10 @@ pub struct Process {
     pub processors: Processors,
     /// Most memory, bytes, as a text that gives a size; empty: no limit.
     pub memory: String,
+    /// Most operations of the disk per second, reads and writes each, as a text that gives a number; empty: no limit.
+    pub disk_iops: String,
+    /// Most megabytes read from the disk or written to it per second, likewise.
+    pub disk_mb_per_s: String,
     /// Rate of the link to it, Mb/s, as a text that gives a number; empty: loopback.
     pub link_mbit: String,
     /// Signal that asks it to stop.

@@ -18,6 +18,7 @@ use crate::{
         Command, Data, Experiment, Process, Processors, ScenarioText, Target, USERS_MAX, Users, Variable,
         Variant, Workload,
     },
+    process::limit::Limit,
     template::{self, TemplateError, Value, Values},
 };
 
@@ -54,15 +55,21 @@ pub(crate) struct TrialSetup<'a> {
 }
 
 /// A program to run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Instance<'a> {
     pub(crate) process: &'a Process,
     /// From 0.
     pub(crate) number: u32,
-    /// Most memory, bytes.
-    pub(crate) memory: Option<u64>,
+    /// What it may use at most.
+    pub(crate) limits: Vec<Limit>,
     /// Rate of the link to it, Mb/s.
     pub(crate) link_mbit: Option<u32>,
+}
+
+impl Instance<'_> {
+    pub(crate) fn limits_memory(&self) -> bool {
+        self.limits.iter().any(|limit| matches!(limit, Limit::Memory(_)))
+    }
 }
 
 /// Files of random bytes to make.
@@ -182,14 +189,8 @@ impl<'a> TrialSetup<'a> {
         for process in self.experiment.processes.iter().filter(|process| process.starts_with(&values)) {
             let at = self.at(process.command.line, &values);
             let count = self.number(&process.count, "count", at, 1..=u64::from(INSTANCES_MAX))?;
-            let memory = self.text(&process.memory, "memory", at)?;
+            let limits = self.limits(process, at)?;
             let link = self.text(&process.link_mbit, "link_mbit", at)?;
-            let memory = match memory.as_str() {
-                "" => None,
-                text => Some(
-                    size(text).ok_or_else(|| at.wrong("memory", "a size such as \"512 MB\", or empty"))?,
-                ),
-            };
             let link_mbit = match link.as_str() {
                 "" => None,
                 text => Some(text.parse().ok().filter(|rate| *rate > 0).ok_or_else(|| {
@@ -197,9 +198,36 @@ impl<'a> TrialSetup<'a> {
                 })?),
             };
             let count = u32::try_from(count).unwrap_or(INSTANCES_MAX);
-            all.extend((0..count).map(|number| Instance { process, number, memory, link_mbit }));
+            let instance = |number| Instance { process, number, limits: limits.clone(), link_mbit };
+            all.extend((0..count).map(instance));
         }
         Ok(all)
+    }
+
+    /// What a program may use at most.
+    fn limits(&self, process: &Process, at: At<'_>) -> Result<Vec<Limit>, DocumentError> {
+        let rate = |text: &str, key: &str| match self.text(text, key, at)?.as_str() {
+            "" => Ok(None),
+            rate => {
+                let rate = rate.parse().ok().filter(|rate: &u32| *rate > 0);
+                rate.map(|rate| Some(u64::from(rate)))
+                    .ok_or_else(|| at.wrong(key, "a whole number, 1 or more, or empty"))
+            }
+        };
+        let memory = match self.text(&process.memory, "memory", at)?.as_str() {
+            "" => None,
+            text => {
+                let bytes =
+                    size(text).ok_or_else(|| at.wrong("memory", "a size such as \"512 MB\", or empty"))?;
+                Some(Limit::Memory(bytes))
+            }
+        };
+        let iops = rate(&process.disk_iops, "disk_iops")?;
+        let bytes_per_s =
+            rate(&process.disk_mb_per_s, "disk_mb_per_s")?.map(|megabytes| megabytes * 1_000_000);
+        let is_limited = iops.is_some() || bytes_per_s.is_some();
+        let disk = is_limited.then_some(Limit::Disk { iops, bytes_per_s });
+        Ok(memory.into_iter().chain(disk).collect())
     }
 
     /// The files to make.

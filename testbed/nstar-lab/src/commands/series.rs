@@ -24,7 +24,7 @@ use crate::published;
 /// What a sweep takes that has no time of its own, with a test of its verdict.
 const SWEEP: Duration = Duration::from_secs(90);
 /// What it is given at the quick scale.
-const QUICK_SWEEP: Duration = Duration::from_secs(20);
+const QUICK_SWEEP: Duration = Duration::from_secs(35);
 /// At the quick scale an experiment has this part of its published time.
 const QUICK_PART: u32 = 2;
 

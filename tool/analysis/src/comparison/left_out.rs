@@ -51,6 +51,11 @@ pub enum LeftOutCause {
         /// The number of the kernel's error, if the kernel gave one.
         os_error: Option<i32>,
     },
+    /// What a program may ask of the disk could not be limited.
+    DiskNotLimited {
+        /// The number of the kernel's error, if the kernel gave one.
+        os_error: Option<i32>,
+    },
     /// A program is not installed.
     ProgramMissing {
         /// What the experiment calls it; absent for a command.

@@ -238,6 +238,13 @@ pub enum Cause {
         /// The number of the system's error; absent where it gave none.
         os_error: Option<i32>,
     },
+    /// A program ran without the limit on what it asks of the disk that it should have had.
+    DiskNotLimited {
+        /// What the experiment calls it.
+        program: String,
+        /// The number of the system's error; absent where it gave none.
+        os_error: Option<i32>,
+    },
     /// A sentence of a run file from before warnings were typed, or from a newer version.
     Told {
         /// The sentence.
@@ -328,6 +335,7 @@ impl Cause {
             | Self::LimitReached { .. }
             | Self::FewerUsers(_)
             | Self::MemoryNotLimited { .. }
+            | Self::DiskNotLimited { .. }
             | Self::Told { .. } => WarningKind::HostLimit,
             Self::Mix { .. } => WarningKind::Mix,
             Self::NotCold { .. } => WarningKind::NotCold,

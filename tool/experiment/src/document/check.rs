@@ -121,7 +121,8 @@ fn texts(experiment: &Experiment) -> Vec<&str> {
         let words = process.command.words.iter().chain(&process.join);
         let before = process.before.iter().flat_map(|command| &command.words);
         let environment = process.environment.iter().map(|variable| &variable.text);
-        let limits = [&process.count, &process.memory, &process.link_mbit];
+        let (iops, mb_per_s) = (&process.disk_iops, &process.disk_mb_per_s);
+        let limits = [&process.count, &process.memory, iops, mb_per_s, &process.link_mbit];
         let processors = match &process.processors {
             Processors::Some(text) => std::slice::from_ref(text),
             Processors::These(numbers) => numbers,

@@ -36,6 +36,8 @@ impl<'a> Reader<'a> {
             count: self.scalar_or(&mut section, "count", "1")?,
             processors: self.processors(&mut section)?,
             memory: self.scalar_or(&mut section, "memory", "")?,
+            disk_iops: self.scalar_or(&mut section, "disk_iops", "")?,
+            disk_mb_per_s: self.scalar_or(&mut section, "disk_mb_per_s", "")?,
             link_mbit: self.scalar_or(&mut section, "link_mbit", "")?,
             stop: match section.field("stop") {
                 None => StopSignal::Term,

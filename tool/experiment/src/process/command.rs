@@ -71,7 +71,7 @@ pub(crate) fn run(words: &[String], surroundings: Surroundings<'_>) -> Result<En
         log: err.clone(),
         stdout: Some(out.clone()),
         processors: None,
-        cgroup: None,
+        cgroups: Vec::new(),
         stop: StopSignal::Term,
         stop_within_ms: 500,
     })?;

@@ -22,7 +22,7 @@ use rustix::process::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::memory;
+use super::limit;
 use crate::definition::StopSignal;
 
 /// How often the guard looks whether its program has ended.
@@ -61,8 +61,8 @@ pub(super) struct Orders {
     pub(super) stdout: Option<PathBuf>,
     /// Processors that it may use; `None`: all.
     pub(super) processors: Option<Vec<usize>>,
-    /// The file that takes a process into its cgroup.
-    pub(super) cgroup: Option<PathBuf>,
+    /// The files that take a process into its cgroups.
+    pub(super) cgroups: Vec<PathBuf>,
     /// Signal that asks it to stop.
     pub(super) stop: StopSignal,
     /// How long that may take, milliseconds.
@@ -82,7 +82,7 @@ fn guard() -> Result<(), io::Error> {
     let mut line = String::new();
     if io::stdin().lock().read_line(&mut line)? == 0 {
         // Nobody wants it any more. A limit may have been made for what it was to start.
-        memory::remove(&memory::folder_of(std::process::id()));
+        limit::remove_all(std::process::id());
         return Ok(());
     }
     match serde_json::from_str(&line)? {
@@ -107,16 +107,16 @@ fn remove(folder: &Path) {
     }
 }
 
-/// Runs the program, and removes its cgroup however that goes: the folder to run it in may be gone by now.
+/// Runs the program, and removes its cgroups however that goes: the folder to run it in may be gone by now.
 fn guard_program(orders: &Orders) -> Result<(), io::Error> {
     let ran = run_program(orders);
-    orders.cgroup.iter().for_each(|entrance| leave_and_remove(entrance));
+    orders.cgroups.iter().for_each(|entrance| leave_and_remove(entrance));
     ran
 }
 
 fn run_program(orders: &Orders) -> Result<(), io::Error> {
     set_child_subreaper(Some(getpid()))?;
-    if let Some(file) = &orders.cgroup {
+    for file in &orders.cgroups {
         fs::write(file, "0")?;
     }
     if let Some(processors) = &orders.processors {
@@ -141,7 +141,7 @@ fn leave_and_remove(entrance: &Path) {
     let Some(file) = entrance.file_name() else { return };
     // What cannot be removed, as somebody else is in it, is left.
     if fs::write(parent.join(file), "0").is_ok() {
-        memory::remove(folder);
+        limit::remove(folder);
     }
 }
 

@@ -2,8 +2,8 @@
 
 pub(crate) mod command;
 pub mod guard;
+pub(crate) mod limit;
 pub mod link;
-mod memory;
 pub(crate) mod program;
 pub(crate) mod ready;
 pub(crate) mod running;

@@ -20,8 +20,8 @@ use super::{
     Trouble,
     command::{Surroundings, last_lines, millis},
     guard::{KILLED_WITHIN, Orders, REMOVED_WITHIN, STARTED, Task, WAITING},
+    limit::{Cgroup, Limit},
     link::{Link, LinkPlan},
-    memory::MemoryLimit,
     program,
     ready::Sign,
 };
@@ -47,7 +47,7 @@ pub(crate) struct Launch {
     pub(crate) words: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) processors: Option<Vec<usize>>,
-    pub(crate) memory: Option<u64>,
+    pub(crate) limits: Vec<Limit>,
     pub(crate) link_mbit: Option<u32>,
     /// Commands that run before it starts.
     pub(crate) before: Vec<Vec<String>>,
@@ -149,6 +149,18 @@ impl Guard {
         Some(serde_json::from_str(last.trim()).unwrap_or(Ending::Unknown))
     }
 
+    /// Makes the cgroups of its program, and tells which limits cannot be set.
+    fn limit(&self, limits: &[Limit], folder: &Path) -> (Vec<Cgroup>, Vec<(Limit, io::Error)>) {
+        let (mut cgroups, mut unlimited) = (Vec::new(), Vec::new());
+        for limit in limits {
+            match Cgroup::limiting(self.child.id(), *limit, folder) {
+                Ok(cgroup) => cgroups.push(cgroup),
+                Err(error) => unlimited.push((*limit, error)),
+            }
+        }
+        (cgroups, unlimited)
+    }
+
     /// Starts a program and waits until it is ready.
     pub(crate) fn launch(
         mut self,
@@ -166,12 +178,7 @@ impl Guard {
         if launch.sign.is_of_the_network() && launch.sign.is_there(&log) {
             return Err(LeftOutCause::Taken { process: name, sign: launch.sign.fact() }.into());
         }
-        let limit = launch.memory.map(|bytes| MemoryLimit::new(self.child.id(), bytes));
-        let (memory, unlimited) = match limit {
-            Some(Ok(limit)) => (Some(limit), None),
-            Some(Err(error)) => (None, Some(error)),
-            None => (None, None),
-        };
+        let (cgroups, unlimited) = self.limit(&launch.limits, surroundings.folder);
         let mut words = launch.words.clone();
         if let Some(first) = words.first_mut() {
             *first = found.display().to_string();
@@ -183,11 +190,11 @@ impl Guard {
             log: log.clone(),
             stdout: None,
             processors: launch.processors.clone(),
-            cgroup: memory.as_ref().map(MemoryLimit::entrance),
+            cgroups: cgroups.iter().map(Cgroup::entrance).collect(),
             stop: launch.stop,
             stop_within_ms: millis(launch.stop_within),
         })?;
-        let mut running = Running { guard: self, launch, unlimited, log, _memory: memory };
+        let mut running = Running { guard: self, launch, unlimited, log, _cgroups: cgroups };
         running.wait_until_ready(surroundings.interrupt)?;
         Ok(running)
     }
@@ -210,14 +217,14 @@ impl Drop for Guard {
 /// A running program. It and all that it started end when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
-    // In this order: the program ends before its cgroup can be removed.
+    // In this order: the program ends before its cgroups can be removed.
     guard: Guard,
     /// How it was started.
     pub(crate) launch: Launch,
-    /// Why its memory is not limited although it should be.
-    pub(crate) unlimited: Option<io::Error>,
+    /// What is not limited although it should be, and why.
+    pub(crate) unlimited: Vec<(Limit, io::Error)>,
     log: PathBuf,
-    _memory: Option<MemoryLimit>,
+    _cgroups: Vec<Cgroup>,
 }
 
 impl Running {
@@ -258,13 +265,14 @@ impl Running {
         Some((ending, last_lines(&self.log)))
     }
 
-    /// A warning, if its memory is not limited although it should be.
-    pub(crate) fn not_limited(&self) -> Option<Cause> {
-        let (error, limit_bytes) = (self.unlimited.as_ref()?, self.launch.memory?);
-        Some(Cause::MemoryNotLimited {
-            program: self.name().into(),
-            limit_bytes,
-            os_error: error.raw_os_error(),
+    /// A warning of each limit that it should have and has not.
+    pub(crate) fn not_limited(&self) -> impl Iterator<Item = Cause> {
+        self.unlimited.iter().map(|(limit, error)| {
+            let (program, os_error) = (self.name().into(), error.raw_os_error());
+            match *limit {
+                Limit::Memory(limit_bytes) => Cause::MemoryNotLimited { program, limit_bytes, os_error },
+                Limit::Disk { .. } => Cause::DiskNotLimited { program, os_error },
+            }
         })
     }
 

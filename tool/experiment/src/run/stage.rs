@@ -18,6 +18,7 @@ use crate::{
     definition::{Ready, Variable},
     process::{
         command::{Surroundings, run_checked},
+        limit::Limit,
         link::LinkPlan,
         ready::Sign,
         running::{Guard, Guards, Launch, Running},
@@ -122,7 +123,7 @@ impl<'a> Stage<'a> {
             return Err(cause.into());
         }
         let mut driven = driven?;
-        let not_limited = self.running.iter().filter_map(|(_, running)| running.not_limited());
+        let not_limited = self.running.iter().flat_map(|(_, running)| running.not_limited());
         driven.run.warnings.extend(not_limited.map(Warning::from));
         driven.run.prepared = self.said.values().cloned().collect();
         driven.run.proof = self.prove(&setup, &mut driven, around)?;
@@ -187,7 +188,7 @@ impl<'a> Stage<'a> {
         self.stop_from(kept);
         let names: Vec<&str> = instances.iter().skip(kept).map(|one| one.process.name.as_str()).collect();
         around.listener.on_experiment(&Event::Starting(counted(&names)));
-        if instances.iter().skip(kept).any(|one| one.memory.is_some()) {
+        if instances.iter().skip(kept).any(Instance::limits_memory) {
             // What is in the page cache already counts against nobody's limit.
             self.drop_data()?;
         }
@@ -217,7 +218,8 @@ impl<'a> Stage<'a> {
     }
 
     fn launch(&self, setup: &TrialSetup<'_>, instance: &Instance<'_>) -> Result<Launch, RunError> {
-        let Instance { process, number, memory, link_mbit } = *instance;
+        let Instance { process, number, limits, link_mbit } = instance;
+        let (number, link_mbit) = (*number, *link_mbit);
         let values = setup.values_of(process, number, &self.places);
         let before = process.before.iter().map(|command| setup.words(command, &values));
         let variable = |variable: &Variable| Ok((variable.name.clone(), setup.variable(variable, &values)?));
@@ -226,7 +228,7 @@ impl<'a> Stage<'a> {
             environment: process.environment.iter().map(variable).collect::<Result<_, RunError>>()?,
             // This process may be confined to the generator's by now, and its children inherit that.
             processors: setup.processors(process, self.plan.split.as_ref(), &values)?,
-            memory,
+            limits: limits.clone(),
             link_mbit,
             before: before.collect::<Result<_, _>>()?,
             sign: self.sign(setup, instance, &values)?,
@@ -270,9 +272,13 @@ impl<'a> Stage<'a> {
             run_checked(words, self.surroundings(around.interrupt))?;
         }
         let running = guard.launch(launch, self.surroundings(around.interrupt))?;
-        if let Some(error) = &running.unlimited {
-            let cause = LeftOutCause::MemoryNotLimited { os_error: error.raw_os_error() };
-            let unlimited = LeftOut::new(name, cause);
+        for (limit, error) in &running.unlimited {
+            let os_error = error.raw_os_error();
+            let cause = match limit {
+                Limit::Memory(_) => LeftOutCause::MemoryNotLimited { os_error },
+                Limit::Disk { .. } => LeftOutCause::DiskNotLimited { os_error },
+            };
+            let unlimited = LeftOut::new(name.clone(), cause);
             around.listener.on_experiment(&Event::Unlimited(unlimited.clone()));
             around.lacking.push(unlimited);
         }

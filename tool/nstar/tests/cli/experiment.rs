@@ -360,14 +360,15 @@ fn memory_is_limited_as_told() {
     assert_eq!(comparison["left_out"].as_array().map(Vec::len), Some(0));
 }
 
-/// The cgroup of a limit goes with its program, also where nstar is killed. Needs root.
+/// The cgroups of limits go with their program, also where nstar is killed. Needs root.
 #[test]
-fn a_limit_on_memory_leaves_nothing_where_nstar_is_killed() {
-    if !is_root_or_skip("a_limit_on_memory_leaves_nothing_where_nstar_is_killed") {
+fn limits_leave_nothing_where_nstar_is_killed() {
+    if !is_root_or_skip("limits_leave_nothing_where_nstar_is_killed") {
         return;
     }
     let place = Place::beside_others();
-    let text = replaced(&[("ports = [\"web\"]", "ports = [\"web\"]\nmemory = \"64 MB\"")]);
+    let limited = "ports = [\"web\"]\nmemory = \"64 MB\"\ndisk_iops = 1000\ndisk_mb_per_s = 100";
+    let text = replaced(&[("ports = [\"web\"]", limited)]);
     let running = experiment(&place, &text, &["-d", "60s"]).start();
     wait_until("the limit is there", || !limits(running.pid()).is_empty());
     let limits = limits(running.pid());
@@ -383,7 +384,7 @@ fn limits(nstar: u32) -> Vec<PathBuf> {
     let guards: Vec<String> =
         children.flat_map(|all| all.split_whitespace().map(String::from).collect::<Vec<_>>()).collect();
     let folders = guards.iter().flat_map(|guard| {
-        ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]
+        ["/sys/fs/cgroup/memory", "/sys/fs/cgroup/blkio", "/sys/fs/cgroup"]
             .map(|root| PathBuf::from(root).join(format!("nstar-{guard}")))
     });
     folders.filter(|folder| folder.exists()).collect()

@@ -25,6 +25,10 @@ pub(crate) fn why(cause: &Cause) -> String {
         Cause::MemoryNotLimited { os_error } => {
             format!("its memory could not be limited: {}; that needs root", unwatched::error(*os_error))
         }
+        Cause::DiskNotLimited { os_error } => format!(
+            "what it asks of the disk could not be limited: {}; that needs root, and a folder on a disk",
+            unwatched::error(*os_error)
+        ),
         Cause::ProgramMissing { process, program } => {
             let process = process.as_ref().map_or_else(String::new, |process| format!("{process}: "));
             format!("{process}`{program}` not found: install it, or give its full path")

@@ -48,6 +48,7 @@ pub(crate) fn warning(cause: &Cause) -> String {
         Cause::MemoryNotLimited { program, limit_bytes, os_error } => {
             memory_not_limited(program, *limit_bytes, *os_error)
         }
+        Cause::DiskNotLimited { program, os_error } => disk_not_limited(program, *os_error),
         Cause::Told { text } => told(text),
     }
 }
@@ -206,6 +207,14 @@ fn memory_not_limited(program: &str, limit_bytes: u64, os_error: Option<i32>) ->
         "{program} was to have at most {} of memory, but could not be limited: {}. That needs root. What was measured is \
          without that limit.",
         prefixed(limit_bytes as f64, "B"),
+        unwatched::error(os_error)
+    )
+}
+
+fn disk_not_limited(program: &str, os_error: Option<i32>) -> String {
+    format!(
+        "What {program} asks of the disk was to be limited, but could not be: {}. That needs root, and a folder on a disk. \
+         What was measured is without that limit.",
         unwatched::error(os_error)
     )
 }

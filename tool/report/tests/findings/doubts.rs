@@ -107,6 +107,7 @@ pub(super) fn causes() -> Vec<Cause> {
         NotCold { users: 8, share: Some(0.41) },
         NotCold { users: 8, share: None },
         MemoryNotLimited { program: "files".into(), limit_bytes: 128_000_000, os_error: Some(13) },
+        DiskNotLimited { program: "files".into(), os_error: Some(15) },
         Told { text: "An older version warned of it.".into() },
     ];
     all.extend(server_unwatched().into_iter().map(|reason| NotWatched { reason }));

@@ -14,6 +14,7 @@ pub(super) fn causes() -> Vec<LeftOutCause> {
         LinkToolFailed { tool: "ip".into(), os_error: Some(2) },
         LinkRefused { command: "ip link set nst1a up".into(), said: String::new() },
         MemoryNotLimited { os_error: Some(13) },
+        DiskNotLimited { os_error: Some(15) },
         ProgramMissing { process: Some(process()), program: "nginx".into() },
         ProgramMissing { process: None, program: program() },
         NotStarted { process: process(), error: "Exec format error".into() },
