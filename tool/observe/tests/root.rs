@@ -181,7 +181,8 @@ fn a_server_of_another_user_needs_root() {
     let server = Server::start("listen 127.0.0.1:0");
     let directory = tempfile::tempdir().unwrap();
     let finder = directory.path().join("finder");
-    std::fs::copy(std::env::current_exe().unwrap(), &finder).unwrap();
+    // Copied by another program: a descriptor that writes to it could be inherited by a child of another test.
+    run(&format!("cp {} {}", std::env::current_exe().unwrap().display(), finder.display()));
     run(&format!("chmod 755 {} {}", directory.path().display(), finder.display()));
     let output = Command::new(&finder)
         .args(["--exact", "find_as_nobody", "--ignored", "--nocapture"])

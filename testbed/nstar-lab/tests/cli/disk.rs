@@ -5,6 +5,7 @@ use std::{fs, os::linux::fs::MetadataExt, path::PathBuf, thread, time::Duration}
 use database_server::Kind;
 
 use crate::{
+    common::program::tree::descendants,
     common::support::{Place, is_root_or_skip},
     common::verdict::{kind, named, verdict},
     locks::{before, database, holder, name, says},
@@ -49,15 +50,6 @@ impl WriteLimit {
             }
         }
     }
-}
-
-fn descendants(pid: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
-    let children: Vec<u32> =
-        lists.collect::<String>().split_whitespace().filter_map(|child| child.parse().ok()).collect();
-    let further = children.iter().flat_map(|child| descendants(*child));
-    further.collect::<Vec<_>>().into_iter().chain(children).collect()
 }
 
 impl Drop for WriteLimit {

@@ -17,8 +17,8 @@ use tempfile::TempDir;
 
 #[path = "build.rs"]
 mod build;
-#[path = "hung.rs"]
-mod hung;
+#[path = "tree.rs"]
+pub(crate) mod tree;
 
 /// A generous bound on anything a test waits for: reached only by what would never happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -157,6 +157,11 @@ impl Running {
 
     /// Waits for the first line on stderr that holds the word; ends the program if it never comes.
     pub(crate) fn wait_for_stderr(&mut self, word: &str) -> String {
+        self.stderr_until(word).unwrap_or_else(|said| panic!("never said '{word}': {said}"))
+    }
+
+    /// What it said on stderr until the word; as an error where it ended, or had to be ended, without it.
+    pub(crate) fn stderr_until(&mut self, word: &str) -> Result<String, String> {
         let pid = self.pid();
         let (found, search) = mpsc::channel::<()>();
         let watchdog = thread::spawn(move || {
@@ -170,16 +175,19 @@ impl Running {
         said
     }
 
-    fn read_stderr_until(&mut self, word: &str) -> String {
+    fn read_stderr_until(&mut self, word: &str) -> Result<String, String> {
         let stderr = self.child.stderr.as_mut().expect("stderr");
         let mut said = String::new();
         let mut reader = BufReader::with_capacity(1, stderr);
         loop {
             let mut line = String::new();
-            assert_ne!(reader.read_line(&mut line).expect("stderr"), 0, "never said '{word}': {said}");
+            let ended = reader.read_line(&mut line).expect("stderr") == 0;
             said.push_str(&line);
+            if ended {
+                return Err(said);
+            }
             if line.contains(word) {
-                return said;
+                return Ok(said);
             }
         }
     }
@@ -240,7 +248,7 @@ fn wait(child: &mut Child) -> Result<ExitStatus, String> {
             return Ok(status);
         }
         if Instant::now() > deadline {
-            let threads = hung::threads_of(child.id());
+            let threads = tree::states(child.id());
             let _ = child.kill();
             return Err(threads);
         }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::machine::{Company, Machine};
+use super::program::tree::children;
 pub(crate) use super::program::*;
 
 /// A folder of its own, the program run in it, and a part of the machine.
@@ -175,12 +176,9 @@ fn signal_if_alive(child: &mut Child) {
 
 /// Kills a process and its children, as a power cut would.
 pub(crate) fn kill_tree(pid: u32) {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children = children(pid);
     signal(pid, "KILL");
-    children
-        .split_whitespace()
-        .filter_map(|child| child.parse().ok())
-        .for_each(|child| signal(child, "KILL"));
+    children.into_iter().for_each(|child| signal(child, "KILL"));
 }
 
 /// A cgroup with a tenth of a core, gone when dropped. Needs root and cgroup v1.
