@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Duration,
 };
@@ -210,6 +211,30 @@ fn silent_peers_that_claim_a_huge_size_are_not_waited_for_as_long_as_its_hashes_
     let obtained = receiver.obtain(&Content::of(&file).to_string());
     assert_eq!(obtained["state"], "done", "{obtained}");
     assert_eq!(fs::read(receiver.path("a.bin")).unwrap(), file);
+}
+
+/// As above, but the one that has it is too slow at first: when the silent ones have been waited for, it is
+/// asked again.
+#[test]
+fn a_peer_that_was_too_slow_once_is_asked_again_after_silent_ones() {
+    let index = Index::start();
+    let receiver = Peer::start(index.at);
+    let file = bytes(5_000);
+    for _ in 0..2 {
+        let silent = false_peer(index.at, "b.bin", b"another", silence);
+        let lie = json!({ "name": "a.bin", "hash": Content::of(&file), "size": 60_u64 << 30 });
+        assert_eq!(post(index.at, "/register", &json!({ "peer": silent, "files": [lie] })).0, 200);
+    }
+    false_peer(index.at, "a.bin", &file, |range| {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        match ASKED.fetch_add(1, Ordering::Relaxed) {
+            // For the whole, and then for its only group.
+            0 | 1 => Vec::new(),
+            _ => range.map_or_else(Vec::new, |(from, to)| with_head(&bytes(5_000)[from..=to])),
+        }
+    });
+    let obtained = receiver.obtain(&Content::of(&file).to_string());
+    assert_eq!(obtained["state"], "done", "{obtained}");
 }
 
 #[test]

@@ -32,6 +32,8 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(2);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(15);
 /// The same while the only known peers of the content sent wrong content.
 const GIVE_UP_UNKNOWN_AFTER: Duration = Duration::from_secs(5);
+/// Every peer is asked this often at least: silent ones may use up the time before another has had a second chance.
+const ROUNDS_MIN: usize = 2;
 /// Pause before peers are looked for again.
 const PAUSE: Duration = Duration::from_millis(300);
 /// How many peers are asked in turn for a small file, before it is fetched from several at once as a larger one.
@@ -66,8 +68,9 @@ pub(super) struct Transfer<'d> {
 impl Transfer<'_> {
     /// Fetches the content. Fails with a message for people.
     pub(super) fn run(&self) -> Result<CompleteFile, String> {
-        let (begun, mut patience) = (Instant::now(), GIVE_UP_UNKNOWN_AFTER);
-        while begun.elapsed() < patience && !self.download.is_cancelled() {
+        let (begun, mut patience, mut rounds) = (Instant::now(), GIVE_UP_UNKNOWN_AFTER, 0);
+        while (begun.elapsed() < patience || rounds < ROUNDS_MIN) && !self.download.is_cancelled() {
+            rounds += 1;
             for mut claim in self.search() {
                 patience = self.patience(&claim).max(patience);
                 if self.download.is_cancelled() {
