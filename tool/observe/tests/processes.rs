@@ -226,9 +226,14 @@ fn handshakes_are_tried_again_where_nobody_accepts() {
     let connect = || TcpStream::connect_timeout(&target, Duration::from_secs(5));
     std::thread::scope(|threads| {
         (0..6).for_each(|_| drop(threads.spawn(connect)));
-        let count = |sample: &Counters| sample.generator_tcp.handshakes_retried;
-        let (first, last) = sample_until(&watcher, |first, last| count(last) > count(first));
-        assert!(last.generator_tcp.retransmits > first.generator_tcp.retransmits);
+        // They are in two files of the kernel's, which are not read in the same instant.
+        let counts = |sample: &Counters| {
+            let tcp = &sample.generator_tcp;
+            (tcp.handshakes_retried, tcp.retransmits)
+        };
+        let (_, last) = sample_until(&watcher, |first, last| {
+            counts(last).0 > counts(first).0 && counts(last).1 > counts(first).1
+        });
         assert!(last.generator_tcp.opened > 0);
     });
 }

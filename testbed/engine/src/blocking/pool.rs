@@ -113,10 +113,13 @@ impl Workers {
                 return;
             }
         };
+        // Before the server is said to run: the first connections would find no idle worker.
+        self.queue.rest();
         let _ = made.send(Ok(()));
         drop(made);
         while let Some(accepted) = self.queue.pop() {
             contain(accepted.peer, &self.counters, || self.serve(&service, accepted));
+            self.queue.rest();
         }
     }
 

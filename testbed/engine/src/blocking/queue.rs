@@ -90,7 +90,19 @@ impl Queue {
         !state.room_awaited
     }
 
-    /// Waits for the next connection that is still worth serving. Returns `None` once the queue is closed and empty.
+    /// Notes that a worker is idle, which has to [`pop`](Self::pop) next. A connection that comes in between is about to be taken.
+    pub(crate) fn rest(&self) {
+        let mut state = self.lock();
+        state.idle += 1;
+        self.publish(&state);
+        if state.room_awaited && !state.is_full(self.limit) {
+            state.room_awaited = false;
+            self.control.notify();
+        }
+    }
+
+    /// Waits, for an idle worker, for the next connection that is still worth serving. The worker is not idle any more then.
+    /// Returns `None` once the queue is closed and empty.
     pub(crate) fn pop(&self) -> Option<Accepted> {
         loop {
             let Queued { accepted, since } = self.take()?;
@@ -100,6 +112,7 @@ impl Queue {
                 None => return Some(accepted),
                 Some(why) => self.counters.count_denied(why),
             }
+            self.rest();
         }
     }
 
@@ -120,12 +133,6 @@ impl Queue {
 
     fn take(&self) -> Option<Queued> {
         let mut state = self.lock();
-        state.idle += 1;
-        self.publish(&state);
-        if state.room_awaited && !state.is_full(self.limit) {
-            state.room_awaited = false;
-            self.control.notify();
-        }
         while state.waiting.is_empty() && !state.closed {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

@@ -145,6 +145,21 @@ fn a_client_that_has_gone_is_not_served() {
     assert_eq!(options.counters.denied(Denied::Gone), 1);
 }
 
+/// The server was said to run before its workers were idle, so the first connections looked like more than they could serve,
+/// and one was closed after its first answer.
+#[test]
+fn the_first_connections_find_idle_workers() {
+    for _ in 0..100 {
+        let server = start(Model::Pool, Commands::new());
+        let mut clients: Vec<_> = (0..4).map(|_| connect(&server)).collect();
+        for number in [2, 3] {
+            clients.iter_mut().for_each(|client| writeln!(client, "offload {number}").unwrap());
+            let answers: Vec<String> = clients.iter_mut().map(read_line).collect();
+            assert_eq!(answers, vec![(number * number).to_string(); 4]);
+        }
+    }
+}
+
 #[test]
 fn an_idle_kept_connection_gives_its_worker_to_one_that_waits() {
     let server = start_with(Model::Pool, &small(Overload::Backlog), Commands::new());
