@@ -25,8 +25,8 @@ use crate::published;
 const SWEEP: Duration = Duration::from_secs(90);
 /// What it is given at the quick scale.
 const QUICK_SWEEP: Duration = Duration::from_secs(35);
-/// At the quick scale an experiment has this part of its published time.
-const QUICK_PART: u32 = 2;
+/// At the quick scale an experiment has two thirds of its published time: all of them fit into three quarters of an hour.
+const QUICK_PART: f64 = 2.0 / 3.0;
 
 /// An experiment of the series.
 struct Planned {
@@ -143,7 +143,7 @@ fn scaled(mut experiment: Experiment, full: bool) -> Run {
     let sweeps = |each: Duration| each * u32::try_from(experiment.works.len()).unwrap_or(u32::MAX);
     let time = match (experiment.time, full) {
         (Some(time), true) => time,
-        (Some(time), false) => time / QUICK_PART,
+        (Some(time), false) => time.mul_f64(QUICK_PART),
         (None, true) => sweeps(SWEEP),
         (None, false) => sweeps(QUICK_SWEEP),
     };
