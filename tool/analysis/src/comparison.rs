@@ -25,7 +25,7 @@ pub use claims::{Claim, Quantity, Requirement, Trend, checked};
 pub use entry::{Finished, entry};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use left_out::{Ending, LeftOut, LeftOutCause, ReadySign};
-pub use order::{open_variants, order};
+pub use order::{StillOpen, order, still_open};
 pub use seen::{Case, Open, PairCount, Seen};
 pub use settled::has_settled;
 pub use shape::{Beside, Course, Gap, beside};

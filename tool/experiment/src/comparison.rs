@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use analysis::comparison::{self, Claim, Comparison, Factor, Finished, Workload, entry, order};
+use analysis::comparison::{self, Claim, Comparison, Factor, Finished, StillOpen, Workload, entry, order};
 use analysis::run::Host;
 use sweep::conclusion::RunStart;
 
@@ -80,10 +80,10 @@ fn of_work(
     Some(measured)
 }
 
-/// The variants that more rounds of a workload may yet put in order.
-pub(crate) fn open(experiment: &Experiment, work: &definition::Workload, parts: &[Part]) -> Vec<String> {
+/// What more rounds of a workload may yet put in order.
+pub(crate) fn open(experiment: &Experiment, work: &definition::Workload, parts: &[Part]) -> StillOpen {
     let measured = measured(experiment, work, &Rounds::of(work, parts), &|_| String::new());
-    comparison::open_variants(&measured).into_iter().map(str::to_owned).collect()
+    comparison::still_open(&measured)
 }
 
 /// The trials of a workload.

@@ -130,7 +130,7 @@ pub fn run(
         }
         if trials.block_is_complete() && plan.experiment.compares() {
             let open = comparison::open(&plan.experiment, trial.work, &runner.outcome.parts);
-            trials.keep_open(&trial, &open.iter().map(String::as_str).collect::<Vec<_>>());
+            trials.keep_open(&trial, &open);
         }
     }
     if let Some(left) = trials.left_over().filter(|_| !runner.outcome.interrupted) {

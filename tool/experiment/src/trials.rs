@@ -2,10 +2,12 @@
 //!
 //! Every variant is measured in as many rounds as the file asks for. What time is left then goes where the order is still
 //! open: after each round of a workload the plan is told which variants further rounds may yet put in order, and
-//! only these go on, until none is left or the time is spent.
+//! only these go on, until none is left or the time is spent. The next round is one of the workload whose intervals it narrows
+//! most for the time that it takes.
 
 use std::{collections::VecDeque, time::Duration};
 
+use analysis::comparison::StillOpen;
 use fastrand::Rng;
 
 use crate::{
@@ -79,6 +81,8 @@ struct Block<'a> {
     made: (u32, Duration),
     /// Whether several variants were compared and all of them are in order.
     settled: bool,
+    /// How wide intervals would be after one round ([`StillOpen::scatter`]), once it is known.
+    scatter: Option<f64>,
 }
 
 impl<'a> Trials<'a> {
@@ -111,6 +115,7 @@ impl<'a> Trials<'a> {
             pilots: 0,
             made: (0, Duration::ZERO),
             settled: false,
+            scatter: None,
         });
         Trials {
             seed,
@@ -143,15 +148,20 @@ impl<'a> Trials<'a> {
         due.min_by_key(|(_, block)| block.counted()).map(|(place, _)| place)
     }
 
-    /// The workload (its place) for whose open variants there is time for one more round: that on which the least time was
-    /// spent, so that one with long loads does not take the rounds of the others.
+    /// The workload (its place) for whose open variants there is time for one more round: that whose intervals it narrows most for
+    /// its time, so that the sum of all widths falls fastest. Where that is not known, that on which the least time was spent.
     fn worth_more(&self) -> Option<usize> {
         let time = self.time?;
         let fits = |block: &Block<'_>| {
             block.variants.len() > 1 && block.round < ROUNDS_MAX && self.spent + block.cost() <= time
         };
-        let open = self.works.iter().enumerate().filter(|(_, block)| fits(block));
-        open.min_by_key(|(_, block)| block.made.1).map(|(place, _)| place)
+        let open: Vec<_> = self.works.iter().enumerate().filter(|(_, block)| fits(block)).collect();
+        let gains: Option<Vec<f64>> = open.iter().map(|(_, block)| block.gain_per_s()).collect();
+        let best = match gains {
+            Some(gains) => open.iter().zip(gains).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(one, _)| one),
+            None => open.iter().min_by_key(|(_, block)| block.made.1),
+        };
+        best.map(|(place, _)| *place)
     }
 
     /// Takes note of a trial that was made, or tried, and of how long that took.
@@ -211,12 +221,13 @@ impl<'a> Trials<'a> {
         self.block.is_empty()
     }
 
-    /// Gives further rounds of a workload to these variants alone, once every variant had those that the file asks for.
-    pub(crate) fn keep_open(&mut self, trial: &Trial<'_>, open: &[&str]) {
+    /// Gives further rounds of a workload to the open variants alone, once every variant had those that the file asks for.
+    pub(crate) fn keep_open(&mut self, trial: &Trial<'_>, open: &StillOpen) {
         let rounds = self.rounds;
         if let Some(block) = self.block_of(trial).filter(|block| block.counted() >= rounds) {
-            block.settled = open.is_empty() && block.variants.len() > 1;
-            self.retain(&trial.work.name, |variant| open.contains(&variant));
+            block.scatter = open.scatter;
+            block.settled = open.variants.is_empty() && block.variants.len() > 1;
+            self.retain(&trial.work.name, |variant| open.variants.iter().any(|one| one == variant));
         }
     }
 
@@ -294,6 +305,13 @@ impl<'a> Block<'a> {
             // Those before may have been shorter.
             made => (self.made.1 / made).max(self.length.cost()),
         }
+    }
+
+    /// By how much one more round narrows the intervals, for each second that it takes: w(n) = scatter / sqrt(n), and its
+    /// derivative. `None` where the scatter is not known.
+    fn gain_per_s(&self) -> Option<f64> {
+        let (rounds, cost_s) = (f64::from(self.counted()), self.cost().as_secs_f64());
+        Some(self.scatter? / (2.0 * rounds.powf(1.5) * cost_s.max(f64::MIN_POSITIVE)))
     }
 
     fn cost(&self) -> Duration {
@@ -399,7 +417,8 @@ mod tests {
         while let Some(trial) = trials.next() {
             trials.made(&trial, trial.time.expect("a time") + Duration::from_secs(1));
             if let (true, Some(open)) = (trials.block_is_complete(), open(&trial)) {
-                trials.keep_open(&trial, open);
+                let variants = open.iter().map(|variant| String::from(*variant)).collect();
+                trials.keep_open(&trial, &StillOpen { variants, scatter: None });
             }
             all.push(trial);
         }
@@ -520,6 +539,25 @@ mod tests {
         };
         assert_eq!((count("few", "threads"), count("many", "epoll")), (2, 2));
         assert!(count("few", "epoll") > 15 && count("few", "epoll") == count("few", "uring"));
+    }
+
+    /// Ten models told apart on small bodies kept as many rounds as on large ones, whose throughput scatters more.
+    #[test]
+    fn more_rounds_go_to_what_scatters_more() {
+        let experiment = experiment("4m");
+        let mut trials = Trials::new(&experiment, 1, None);
+        let variants: Vec<String> = experiment.variants.iter().map(|variant| variant.name.clone()).collect();
+        let (mut few, mut many) = (0.0, 0.0);
+        while let Some(trial) = trials.next() {
+            trials.made(&trial, Duration::from_secs(1));
+            let scatter = if trial.work.name == "few" { 0.08 } else { 0.01 };
+            *(if trial.work.name == "few" { &mut few } else { &mut many }) += 1.0;
+            if trials.block_is_complete() {
+                trials.keep_open(&trial, &StillOpen { variants: variants.clone(), scatter: Some(scatter) });
+            }
+        }
+        // n goes with the scatter to the power of two thirds: four times as many.
+        assert!((3.5..4.5).contains(&(few / many)), "{few} and {many}");
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub(crate) struct Standing {
     bounds: Vec<(bool, bool)>,
     /// The variant that all others are compared with; `None`: all are compared with each other.
     baseline: Option<usize>,
+    /// How many rounds the latest look was at.
+    rounds: usize,
 }
 
 /// What was seen of one figure, by pairs of variants.
@@ -91,6 +93,7 @@ pub(crate) fn standing(
         cpu: Seen::default(),
         bounds: rows.iter().map(|row| (row.lower_bound, row.generator_bound)).collect(),
         baseline,
+        rounds: 0,
     };
     let throughput: Vec<_> =
         rows.iter().map(|row| Figures { of: row.throughput_per_s, speed: row.speed }).collect();
@@ -102,6 +105,7 @@ pub(crate) fn standing(
         let wrong = if by_cpu { wrong / 2.0 } else { wrong };
         let open: Vec<usize> = (0..rows.len()).filter(|variant| standing.stays_in(*variant)).collect();
         let look = Look { rounds, wrong };
+        standing.rounds = rounds;
         standing.throughput.look(&open, &throughput, look, baseline, points);
         if by_cpu {
             standing.cpu.look(&open, &cpu, look, baseline, points);
@@ -170,6 +174,19 @@ impl Standing {
             Some(baseline) if baseline != variant => in_order(baseline),
             _ => (0..self.bounds.len()).filter(|other| *other != variant).all(in_order),
         }
+    }
+
+    /// How wide an interval of the difference of two variants would be after one round, as half of it, on average over the pairs
+    /// that are not in order; after n rounds it is this over the square root of n. `None` if all are in order.
+    pub(crate) fn scatter(&self) -> Option<f64> {
+        let in_order = |(one, other): (usize, usize)| {
+            self.behind(one, other).is_some() || self.behind(other, one).is_some()
+        };
+        let open = self.throughput.differences.iter().filter(|(pair, _)| !in_order(**pair));
+        let widths: Vec<f64> =
+            open.map(|(_, Interval { ends: [low, high], .. })| (high - low) / 2.0).collect();
+        let mean = widths.iter().sum::<f64>() / widths.len() as f64;
+        (!widths.is_empty()).then_some(mean * (self.rounds as f64).sqrt())
     }
 
     /// Whether the next look is at this variant too: what others are compared with stays.

@@ -49,14 +49,27 @@ fn baseline_of(work: &Workload, compared: &[usize]) -> Option<usize> {
     compared.iter().position(|&index| work.entries[index].variant == *baseline)
 }
 
-/// The variants of a workload that further rounds may yet put in order.
-pub fn open_variants(work: &Workload) -> Vec<&str> {
+/// What further rounds of a workload may yet put in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StillOpen {
+    /// The variants that are not in order with every other.
+    pub variants: Vec<String>,
+    /// Half the width of an interval of the logarithm of the ratio of two of them, if there were one round; after n rounds it is
+    /// this over the square root of n. `None` where rounds are too few to tell.
+    pub scatter: Option<f64>,
+}
+
+/// What further rounds of a workload may yet put in order.
+pub fn still_open(work: &Workload) -> StillOpen {
     let compared = compared(work);
     let baseline = baseline_of(work, &compared);
     let seen = standing_of(work, &compared, baseline, Progress::UnderWay, &mut CriticalPoints::default());
     let is_open = |place: usize| seen.as_ref().is_none_or(|seen| !seen.is_settled(place));
     let open = compared.iter().enumerate().filter(|(place, _)| compared.len() > 1 && is_open(*place));
-    open.map(|(_, index)| work.entries[*index].variant.as_str()).collect()
+    StillOpen {
+        variants: open.map(|(_, index)| work.entries[*index].variant.clone()).collect(),
+        scatter: seen.as_ref().and_then(Standing::scatter),
+    }
 }
 
 /// The places in the list of the entries that can be compared.
@@ -422,7 +435,9 @@ mod tests {
         let share = work.entries[1].of_baseline.expect("compared");
         assert!((share.ratio - 1.3).abs() < 0.01 && share.ci[0] > 1.2 && share.ci[1] < 1.4, "{share:?}");
         assert_eq!(work.entries[0].of_baseline, Some(OfFastest { ratio: 1.0, ci: [1.0, 1.0] }));
-        assert_eq!(open_variants(&work), ["old", "same"]);
+        let open = still_open(&work);
+        assert_eq!(open.variants, ["old", "same"]);
+        assert!(open.scatter.is_some_and(|scatter| scatter > 0.0), "{open:?}");
         // Too few rounds to compare within them: the intervals of the figures are taken.
         work.entries.iter_mut().for_each(|entry| entry.throughput_by_round_per_s.clear());
         order(&mut work);
