@@ -692,6 +692,9 @@ users = 3
         let error =
             read(Path::new("mine.toml"), &EXAMPLE.replace("place = \"near\" }", "plaec = \"near\" }"), &Disk);
         assert!(error.expect_err("a typo").to_string().contains("did you mean `place`?"));
+        let error = read(Path::new("mine.toml"), &EXAMPLE.replace("rounds =", "ruonds ="), &Disk);
+        let told = error.expect_err("a typo").to_string();
+        assert_eq!(told.matches("`axis`").count(), 1, "each key once: {told}");
     }
 
     proptest! {

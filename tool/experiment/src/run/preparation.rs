@@ -167,7 +167,13 @@ pub(super) fn proof(words: &[String], surroundings: Surroundings<'_>) -> Result<
         Ending::Exit(1) => false,
         _ => return Err(ended.failed(words.first().cloned().unwrap_or_default()).into()),
     };
-    let printed = Printed::read(words, &ended.stdout)?;
-    let text = if printed.text.is_empty() { &ended.said } else { &printed.text };
-    Ok(Proof { holds, text: text.trim().to_owned(), counts: printed.counts() })
+    let printed = match Printed::read(words, &ended.stdout) {
+        // Whatever it printed, the promises were not kept; its last lines are shown.
+        Err(_) if !holds => Printed::default(),
+        read => read?,
+    };
+    let told = [printed.text.trim(), ended.said.trim()].into_iter().find(|text| !text.is_empty());
+    let bare =
+        if holds { "its command exited with 0" } else { "its command exited with 1, and printed nothing" };
+    Ok(Proof { holds, text: told.unwrap_or(bare).to_owned(), counts: printed.counts() })
 }

@@ -67,7 +67,10 @@ impl<'a> Section<'a> {
 
     /// Returns the value of `key`, if present.
     pub fn field(&mut self, key: &'static str) -> Option<Field<'a>> {
-        self.asked.push(key);
+        // Some are asked for twice; a message lists each once.
+        if !self.asked.contains(&key) {
+            self.asked.push(key);
+        }
         let (_, value) = self.table.iter().find(|(name, _)| name.get_ref().as_ref() == key)?;
         Some(Field { key, offset: value.span().start, value: value.get_ref() })
     }
