@@ -301,6 +301,19 @@ fn steps_are_reset_and_promises_are_proved() {
         .complains("THE PROOF FAILED");
 }
 
+/// One that printed no proper JSON was left out, and one that printed nothing was told with no word.
+#[test]
+fn a_proof_that_fails_is_one_whatever_it_printed() {
+    for (prints, said) in
+        [("{text: lost", "{text: lost"), ("", "its command exited with 1, and printed nothing")]
+    {
+        let place = Place::beside_others();
+        let prove = format!("[prove]\ncommand = [\"sh\", \"-c\", \"echo '{prints}'; exit 1\"]\n\n[[work]]");
+        let outcome = experiment(&place, &replaced(&[("[[work]]", &prove)]), &["-d", "300ms"]).run().exits(1);
+        outcome.complains(&format!("THE PROOF FAILED: {said}"));
+    }
+}
+
 /// What a command prints becomes what the users ask for.
 #[test]
 fn preparation_gives_values_to_the_scenario() {
