@@ -72,13 +72,10 @@ fn check_published(experiment: &Experiment) -> Result<(), DocumentError> {
     let works: Vec<String> = experiment.works.iter().map(|work| work.name.clone()).collect();
     let variants: Vec<String> = experiment.variants.iter().map(|variant| variant.name.clone()).collect();
     for published in &experiment.published {
-        let of_figures = published.figures.iter().map(|figure| ("variant", Some(&figure.variant), &variants));
-        let of_all = [
-            ("workload", published.work.as_ref(), &works),
-            ("variant", published.variant.as_ref(), &variants),
-        ];
-        for (what, name, known) in of_all.into_iter().chain(of_figures) {
-            if let Some(name) = name.filter(|name| !known.contains(name)) {
+        for (what, name, known) in
+            [("workload", &published.work, &works), ("variant", &published.variant, &variants)]
+        {
+            if let Some(name) = name.as_ref().filter(|name| !known.contains(name)) {
                 let problem = Problem::UnknownName { what, name: name.clone(), expected: known.clone() };
                 return Err(DocumentError { file: experiment.file.clone(), line: 1, problem });
             }
