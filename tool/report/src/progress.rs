@@ -189,7 +189,16 @@ pub fn settled(left_s: f64) -> String {
 #[must_use]
 pub fn proved(proof: &Proof) -> String {
     let word = if proof.holds { "proof" } else { "THE PROOF FAILED" };
-    format!("{word}: {}", proof.text)
+    format!("{word}: {}", proof_text(proof))
+}
+
+/// What the command said, or that it said nothing.
+pub(crate) fn proof_text(proof: &Proof) -> &str {
+    match (proof.text.as_str(), proof.holds) {
+        ("", true) => "its command exited with 0",
+        ("", false) => "its command exited with 1, and printed nothing",
+        (text, _) => text,
+    }
 }
 
 /// Something will not be measured.

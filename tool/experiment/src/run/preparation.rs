@@ -172,8 +172,6 @@ pub(super) fn proof(words: &[String], surroundings: Surroundings<'_>) -> Result<
         Err(_) if !holds => Printed::default(),
         read => read?,
     };
-    let told = [printed.text.trim(), ended.said.trim()].into_iter().find(|text| !text.is_empty());
-    let bare =
-        if holds { "its command exited with 0" } else { "its command exited with 1, and printed nothing" };
-    Ok(Proof { holds, text: told.unwrap_or(bare).to_owned(), counts: printed.counts() })
+    let text = if printed.text.is_empty() { &ended.said } else { &printed.text };
+    Ok(Proof { holds, text: text.trim().to_owned(), counts: printed.counts() })
 }

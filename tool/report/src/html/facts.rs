@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::metrics::percentile_name;
 use crate::number;
+use crate::progress;
 use crate::sentences::{comparisons, holders, sure};
 use crate::summary::{self, Outcome, Reached};
 use crate::words;
@@ -214,7 +215,7 @@ pub(super) fn run(run: &Run) -> Vec<Fact> {
     }
     if let Some(proof) = &run.proof {
         let holds = if proof.holds { "holds" } else { "FAILED" };
-        facts.push(Fact::new("Proof", words::unbroken(&proof.text), holds));
+        facts.push(Fact::new("Proof", words::unbroken(progress::proof_text(proof)), holds));
         if !proof.counts.is_empty() {
             facts.push(Fact::new("Proof counted", comparisons::counts(&proof.counts), ""));
         }

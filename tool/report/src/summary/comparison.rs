@@ -122,7 +122,8 @@ pub(crate) fn proofs(work: &Workload) -> Vec<(bool, String)> {
     let of_entry = |entry: &Entry| {
         let name = entry.variant.clone();
         let said = entry.proofs.iter().map(move |proof| {
-            let text = if proof.holds { proof.text.clone() } else { progress::proved(proof) };
+            let text =
+                if proof.holds { progress::proof_text(proof).to_owned() } else { progress::proved(proof) };
             (proof.holds, format!("{name}: {text}"))
         });
         said.collect::<Vec<_>>()
