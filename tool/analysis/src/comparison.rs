@@ -10,6 +10,7 @@ mod findings;
 mod left_out;
 mod looks;
 mod order;
+mod quantity;
 mod ratio;
 mod seen;
 mod settled;
@@ -21,11 +22,12 @@ use serde::{Deserialize, Serialize};
 
 pub use agreement::{AgreementFinding, agreement};
 pub use blocks::ROUNDS_MIN;
-pub use claims::{Claim, Quantity, Requirement, Trend, checked};
+pub use claims::{Claim, Requirement, Trend, checked};
 pub use entry::{Finished, entry};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use left_out::{Ending, LeftOut, LeftOutCause, ReadySign};
 pub use order::{StillOpen, order, still_open};
+pub use quantity::Quantity;
 pub use seen::{Case, Open, PairCount, Seen};
 pub use settled::has_settled;
 pub use shape::{Beside, Course, Gap, beside};
@@ -81,13 +83,13 @@ pub struct Comparison {
 
 impl Comparison {
     /// Holds what was published and what is claimed against what was measured.
-    pub fn hold_against(&mut self, published: &[Published], claims: &[Claim]) {
+    pub fn hold_against(&mut self, all: &[Published], claims: &[Claim]) {
         let held = |published: &Published| Published {
             little: published_little(published),
-            compared: agreement(self, published),
+            compared: agreement(self, published, all),
             ..published.clone()
         };
-        let published = published.iter().map(held).collect();
+        let published = all.iter().map(held).collect();
         let claims = claims.iter().map(|claim| checked(self, claim)).collect();
         (self.published, self.claims) = (published, claims);
     }
@@ -291,6 +293,10 @@ pub struct Published {
     /// N*: where throughput stopped growing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users_at_saturation: Option<u32>,
+    /// What is measured here as well and is the quantity of the figures, if something is: then workloads can be put in the
+    /// order that they have in the publication.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Quantity>,
     /// Whether a smaller figure is better.
     #[serde(default)]
     pub smaller_is_better: bool,

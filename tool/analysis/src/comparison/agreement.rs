@@ -4,9 +4,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::quantity::figure;
 use super::seen::{self, Case, PairCount, Seen, all_met, case};
 use super::shape::{self, Course, Gap};
-use super::{Comparison, Entry, Published, Workload};
+use super::{Comparison, Entry, Published, PublishedFigure, Workload};
 use crate::run::ResourceKind;
 
 /// Published figures closer than this are no order: nothing is known of their scatter.
@@ -21,6 +22,15 @@ pub enum AgreementFinding {
         /// Whether it is the same; absent where that stays open.
         agrees: Option<bool>,
         /// The pairs.
+        pairs: PairCount,
+    },
+    /// The order of this workload and others of the same publication, for one variant.
+    Workloads {
+        /// Whether it is the same; absent where that stays open.
+        agrees: Option<bool>,
+        /// The variant.
+        variant: String,
+        /// The pairs of workloads.
         pairs: PairCount,
     },
     /// The course of throughput.
@@ -68,6 +78,7 @@ impl AgreementFinding {
     pub fn agrees(&self) -> Option<bool> {
         match self {
             Self::Order { agrees, .. }
+            | Self::Workloads { agrees, .. }
             | Self::Shape { agrees, .. }
             | Self::Bottleneck { agrees, .. }
             | Self::Saturation { agrees, .. } => *agrees,
@@ -83,14 +94,17 @@ impl Default for AgreementFinding {
     }
 }
 
-/// Holds a publication against what was measured: everything that both tell. Empty where it is of no workload measured.
-pub fn agreement(comparison: &Comparison, published: &Published) -> Vec<AgreementFinding> {
+/// Holds a publication against what was measured: everything that both tell. Its workload is also held against those of
+/// `all` publications that were measured together with it. Empty where it is of no workload measured.
+pub fn agreement(comparison: &Comparison, published: &Published, all: &[Published]) -> Vec<AgreementFinding> {
     let work = comparison.works.iter().find(|work| comparison.is_of(published, work));
     let Some(work) = work else { return Vec::new() };
     let of_variant =
         |entry: &&Entry| published.variant.as_ref().is_none_or(|variant| *variant == entry.variant);
     let entries: Vec<&Entry> = work.entries.iter().filter(of_variant).collect();
     let mut findings: Vec<AgreementFinding> = order(work, published).into_iter().collect();
+    let others: Vec<(&Published, &Workload)> = measured_together(comparison, published, all).collect();
+    findings.extend(published.figures.iter().filter_map(|one| workloads(work, published, one, &others)));
     findings.extend(shape_over_variants(work, published));
     findings.extend(entries.iter().filter_map(|entry| shape_over_users(work, entry, published)));
     findings.extend(published.bottleneck.map(|kind| {
@@ -128,13 +142,64 @@ fn order(work: &Workload, published: &Published) -> Option<AgreementFinding> {
     }
     let pairs = figures.iter().enumerate().flat_map(|(index, better)| {
         let worse = figures.iter().skip(index + 1);
-        let apart = |a: f64, b: f64| (a - b).abs() > ALIKE * a.abs().max(b.abs());
         worse
-            .filter(move |worse| apart(better.value, worse.value))
+            .filter(move |worse| are_apart(better.value, worse.value))
             .map(|worse| [better.variant.as_str(), worse.variant.as_str()])
     });
     let pairs = PairCount::of(work, pairs);
     (pairs.pairs > 0).then(|| AgreementFinding::Order { agrees: pairs.met(), pairs })
+}
+
+/// The other publications of the same quantity on the same hardware, each with the workload measured here that it is of.
+fn measured_together<'a>(
+    comparison: &'a Comparison,
+    published: &'a Published,
+    all: &'a [Published],
+) -> impl Iterator<Item = (&'a Published, &'a Workload)> {
+    let source = |of: &Published| (of.hardware.clone(), of.year, of.of, of.smaller_is_better);
+    let like = all.iter().filter(move |other| source(other) == source(published));
+    let other_work = like.filter(|other| other.work != published.work);
+    other_work.filter_map(|other| {
+        Some((other, comparison.works.iter().find(|work| comparison.is_of(other, work))?))
+    })
+}
+
+/// Whether a workload has the published place among the others, for the variant of one figure.
+fn workloads(
+    work: &Workload,
+    published: &Published,
+    one: &PublishedFigure,
+    others: &[(&Published, &Workload)],
+) -> Option<AgreementFinding> {
+    let of = published.of?;
+    let measured = |work: &Workload| {
+        let entry = work.entries.iter().find(|entry| entry.variant == one.variant)?;
+        figure(&work.name, work, entry, of).ok()
+    };
+    let smaller_is_better = published.smaller_is_better;
+    let is_ahead = |ahead: &Workload, behind: &Workload| {
+        let (more, less) = if smaller_is_better { (behind, ahead) } else { (ahead, behind) };
+        measured(more).zip(measured(less)).is_some_and(|(more, less)| more.ci[0] > less.ci[1])
+    };
+    let mut pairs = PairCount::default();
+    for (other, other_work) in others {
+        let Some(theirs) = other.figures.iter().find(|figure| figure.variant == one.variant) else {
+            continue;
+        };
+        if !are_apart(one.value, theirs.value) {
+            continue;
+        }
+        let this_first = (one.value > theirs.value) != smaller_is_better;
+        let (ahead, behind) = if this_first { (work, *other_work) } else { (*other_work, work) };
+        pairs.count([&ahead.name, &behind.name], is_ahead(ahead, behind), is_ahead(behind, ahead));
+    }
+    let variant = one.variant.clone();
+    (pairs.pairs > 0).then(|| AgreementFinding::Workloads { agrees: pairs.met(), variant, pairs })
+}
+
+/// Whether two published figures differ.
+fn are_apart(a: f64, b: f64) -> bool {
+    (a - b).abs() > ALIKE * a.abs().max(b.abs())
 }
 
 /// The course over variants that are numbers, such as workers.

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::blocks::ROUNDS_MIN;
+use super::quantity::{Figure, Quantity, figure};
 use super::seen::{self, Case, Open, PairCount, Seen, all_met, case};
 use super::{Comparison, Entry, Workload};
-use crate::run::{Doubt, ResourceKind, Words, known};
-use crate::statistics::mean::{half_width, mean};
+use crate::run::{ResourceKind, Words, known};
 use crate::ticks::{ErrorKind, failures};
 
 /// Figures that differ by less are the same for a claim: a practical threshold, as statistical ones say nothing of what
@@ -105,20 +104,6 @@ pub enum Trend {
     Falls,
 }
 
-/// A quantity of a variant on a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Quantity {
-    /// Completed requests per second.
-    Throughput,
-    /// Mean response time.
-    ResponseTime,
-    /// CPU time of the system per request.
-    CpuTime,
-    /// Body bytes received per second.
-    Received,
-}
-
 /// Checks a claim on what was measured.
 #[must_use]
 pub fn checked(comparison: &Comparison, claim: &Claim) -> Claim {
@@ -203,13 +188,6 @@ fn in_order(work: &Workload, variants: &[Vec<String>]) -> Vec<Case> {
     cases
 }
 
-/// A figure with its interval, and the name of what was measured.
-struct Figure {
-    name: String,
-    value: f64,
-    ci: [f64; 2],
-}
-
 /// One case, or one for each variant that was not measured.
 fn over_variants(work: &Workload, claim: &Claim, course: Trend, of: Quantity) -> Vec<Case> {
     let missing: Vec<Case> = missing_variants(work, claim.variants.iter()).collect();
@@ -238,51 +216,6 @@ fn over_works(comparison: &Comparison, claim: &Claim, course: Trend, of: Quantit
         went(&Workload::default(), variant, works(comparison, claim).map(of_work).collect(), course)
     };
     variants.into_iter().map(over).collect()
-}
-
-/// The figure of an entry, or why it has none that can be relied on.
-fn figure(name: &str, work: &Workload, entry: &Entry, of: Quantity) -> Result<Figure, Open> {
-    if let Some(why) = obstacle(work, entry, of) {
-        return Err(why);
-    }
-    let (value, ci) = match of {
-        Quantity::Throughput => (entry.throughput_per_s, entry.throughput_ci_per_s),
-        Quantity::ResponseTime => over_rounds(&entry.response_time_us_by_round)?,
-        Quantity::CpuTime => over_rounds(&entry.cpu_us_per_request_by_round)?,
-        Quantity::Received => {
-            let bytes = entry.received_bytes_per_s / entry.throughput_per_s;
-            (entry.received_bytes_per_s, entry.throughput_ci_per_s.map(|end| end * bytes))
-        }
-    };
-    let is_known = value > 0.0 && value.is_finite();
-    is_known.then(|| Figure { name: name.to_owned(), value, ci }).ok_or(Open::NotMeasured)
-}
-
-/// A reason not to rely on a figure of an entry. What a request costs in CPU time does not depend on whether throughput
-/// could grow.
-fn obstacle(work: &Workload, entry: &Entry, of: Quantity) -> Option<Open> {
-    let of_bound = |doubt: &Doubt| {
-        doubt.is_about_the_cause() || matches!(doubt, Doubt::GeneratorLimit | Doubt::NeverBounded { .. })
-    };
-    let is_cost = of == Quantity::CpuTime;
-    match () {
-        () if entry.completed == 0 => Some(Open::NotMeasured),
-        () if is_cost && entry.doubts.iter().all(of_bound) => None,
-        () if !is_cost && entry.lower_bound && entry.generator_was_limit() => Some(Open::GeneratorLimit),
-        () if seen::is_in_doubt(work, entry) => Some(Open::InDoubt),
-        () if !is_cost && entry.lower_bound => Some(Open::NotSaturated),
-        () => None,
-    }
-}
-
-/// The mean of the rounds, with the interval that their scatter gives.
-fn over_rounds(rounds: &[Option<f64>]) -> Result<(f64, [f64; 2]), Open> {
-    let rounds: Vec<f64> = rounds.iter().copied().flatten().collect();
-    if rounds.len() < ROUNDS_MIN {
-        return Err(Open::NoInterval);
-    }
-    let (mean, half_width) = (mean(&rounds), half_width(&rounds, 0.95));
-    Ok((mean, [(mean - half_width).max(0.0), mean + half_width]))
 }
 
 /// Holds the way that figures go against a course.

@@ -127,14 +127,19 @@ impl PairCount {
     pub(super) fn of<'a>(work: &Workload, pairs: impl Iterator<Item = [&'a str; 2]>) -> Self {
         let mut count = PairCount::default();
         for [faster, slower] in pairs {
-            count.pairs += 1;
-            match (is_ahead(work, faster, slower), is_ahead(work, slower, faster)) {
-                (true, _) => count.agree += 1,
-                (_, true) => count.reversed.push([slower.to_owned(), faster.to_owned()]),
-                _ => {}
-            }
+            count.count([faster, slower], is_ahead(work, faster, slower), is_ahead(work, slower, faster));
         }
         count
+    }
+
+    /// Counts one pair, the published faster one first: whether it is ahead here, or behind.
+    pub(super) fn count(&mut self, [faster, slower]: [&str; 2], is_ahead: bool, is_behind: bool) {
+        self.pairs += 1;
+        match (is_ahead, is_behind) {
+            (true, _) => self.agree += 1,
+            (_, true) => self.reversed.push([slower.to_owned(), faster.to_owned()]),
+            _ => {}
+        }
     }
 
     /// How many pairs the intervals leave open.

@@ -77,7 +77,7 @@ fn an_order_agrees_as_far_as_places_decide() {
             entry("aio", 790.0, [3, 4]),
         ],
     )]);
-    let found = agreement(&measured, &published);
+    let found = agreement(&measured, &published, &[]);
     let [AgreementFinding::Order { agrees: Some(false), pairs }] = found.as_slice() else {
         panic!("{found:?}")
     };
@@ -99,7 +99,7 @@ fn a_pair_in_order_agrees_though_its_places_overlap() {
         vec![entry("a", 100.0, [1, 2]), entry("b", 97.0, [1, 3]), entry("c", 90.0, [2, 3])],
     )]);
     let published = figures(&[("a", 30.0), ("b", 20.0), ("c", 10.0)]);
-    let agreeing = |measured: &Comparison| match agreement(measured, &published).as_slice() {
+    let agreeing = |measured: &Comparison| match agreement(measured, &published, &[]).as_slice() {
         [AgreementFinding::Order { pairs, .. }] => (pairs.agree, pairs.open()),
         other => panic!("{other:?}"),
     };
@@ -118,9 +118,9 @@ fn a_publication_of_another_workload_agrees_in_nothing() {
         bottleneck: Some(ResourceKind::Disk),
         ..Published::default()
     };
-    assert_eq!(agreement(&measured, &of(None)), []);
-    assert_eq!(agreement(&measured, &of(Some("c"))), []);
-    assert_eq!(agreement(&measured, &of(Some("a"))).len(), 1);
+    assert_eq!(agreement(&measured, &of(None), &[]), []);
+    assert_eq!(agreement(&measured, &of(Some("c")), &[]), []);
+    assert_eq!(agreement(&measured, &of(Some("a")), &[]).len(), 1);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn users_shape_and_bottleneck_are_held_against_the_variant_that_is_alike() {
         points: [(1, 15.0), (30, 110.0), (300, 425.0)].iter().map(point).collect(),
         ..Published::default()
     };
-    let found = agreement(&measured, &published);
+    let found = agreement(&measured, &published, &[]);
     let agrees: Vec<Option<bool>> = found.iter().map(AgreementFinding::agrees).collect();
     // The published curve still grows at its end and ours does not; one busy thread is short of processor time too.
     assert_eq!(agrees, [Some(false), Some(true), Some(false)], "{found:?}");
@@ -276,7 +276,7 @@ fn what_is_in_doubt_shows_neither_order_nor_trend() {
     {
         let measured = comparison(vec![("w", entries)]);
         assert_eq!((met(&measured, order()), met(&measured, falls())), (expected, expected));
-        assert_eq!(agreement(&measured, &published)[0].agrees(), expected);
+        assert_eq!(agreement(&measured, &published, &[])[0].agrees(), expected);
     }
     let cause_unknown = Entry { doubts: vec![undecided()], ..slow.clone() };
     let measured = comparison(vec![("w", vec![fast.clone(), cause_unknown])]);
@@ -293,7 +293,7 @@ fn a_wide_interval_agrees_with_no_published_saturation() {
         let points = [(1, 100.0), (8, 800.0), (64, 810.0)];
         let measured = comparison(vec![("w", vec![swept("1", &points, users_ci, ResourceKind::Cpu)])]);
         let published = Published { users_at_saturation: Some(users), ..Published::default() };
-        agreement(&measured, &published)[0].agrees()
+        agreement(&measured, &published, &[])[0].agrees()
     };
     assert_eq!(agrees([4, 16], 8), Some(true));
     assert_eq!(agrees([4, 17], 8), None);
@@ -409,7 +409,7 @@ fn shapes_are_compared_over_the_users_that_both_had() {
         let ours = [(1, 100.0), (2, 200.0), (4, 400.0), (8, 410.0), (16, 405.0)];
         let measured = comparison(vec![("w", vec![swept("1", &ours, [4, 8], ResourceKind::Cpu)])]);
         let points = published.iter().copied().map(point).collect();
-        agreement(&measured, &Published { points, ..Published::default() })[0].agrees()
+        agreement(&measured, &Published { points, ..Published::default() }, &[])[0].agrees()
     };
     assert_eq!(agrees(&[(1, 1.0), (2, 2.0), (4, 4.0)]), Some(true));
     assert_eq!(agrees(&[(1, 1.0), (8, 4.0), (16, 4.0)]), Some(true));
@@ -420,5 +420,29 @@ fn shapes_are_compared_over_the_users_that_both_had() {
 #[test]
 fn a_publication_with_nothing_to_compare_says_so() {
     let measured = comparison(vec![("w", vec![entry("1", 1.0, [1, 1]), entry("8", 2.0, [1, 1])])]);
-    assert_eq!(agreement(&measured, &figures(&[("8", 208.0)])), [AgreementFinding::Nothing]);
+    assert_eq!(agreement(&measured, &figures(&[("8", 208.0)]), &[]), [AgreementFinding::Nothing]);
+}
+
+/// S4 has a figure of each operation for eight peers, and nothing else.
+#[test]
+fn workloads_of_one_publication_are_put_in_order() {
+    let of = |work: &str, value| Published {
+        work: Some(work.to_owned()),
+        of: Some(Quantity::Throughput),
+        ..figures(&[("8", value)])
+    };
+    let all = [of("register", 208.0), of("search", 20_888.0), of("obtain", 10_552.0)];
+    let agrees = |figures: [f64; 3]| {
+        let [register, search, obtain] =
+            figures.map(|figure| vec![entry("1", 1.0, [1, 2]), entry("8", figure, [1, 2])]);
+        let mut measured = comparison(vec![("register", register), ("search", search), ("obtain", obtain)]);
+        measured.hold_against(&all, &[]);
+        measured.published.iter().map(|published| published.compared[0].agrees()).collect::<Vec<_>>()
+    };
+    assert_eq!(agrees([100.0, 900.0, 500.0]), [Some(true); 3]);
+    assert_eq!(agrees([100.0, 500.0, 900.0]), [Some(true), Some(false), Some(false)]);
+    assert_eq!(agrees([100.0, 901.0, 900.0]), [Some(true), None, None]);
+    let elsewhere = Published { hardware: "another machine".to_owned(), ..of("search", 1.0) };
+    let measured = comparison(vec![("register", vec![entry("8", 1.0, [1, 1])]), ("search", vec![])]);
+    assert_eq!(agreement(&measured, &all[0], &[elsewhere]), [AgreementFinding::Nothing]);
 }

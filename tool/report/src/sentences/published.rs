@@ -23,6 +23,9 @@ pub(crate) fn agreement(finding: &AgreementFinding) -> String {
         AgreementFinding::Order { pairs, .. } => {
             format!("The order {how}: {}.", pair_count(pairs, "as published"))
         }
+        AgreementFinding::Workloads { variant, pairs, .. } => {
+            format!("The order of workloads {how} for {variant}: {}.", pair_count(pairs, "as published"))
+        }
         AgreementFinding::Shape { variant, published, measured, gap, .. } => {
             let of = if variant.is_empty() { String::new() } else { format!(" of {variant}") };
             format!(
@@ -70,12 +73,13 @@ pub(crate) fn agreement_summary(findings: &[AgreementFinding]) -> Option<String>
 }
 
 /// The respects in which something agrees, in the order in which they are told.
-const ASPECTS: [&str; 4] = ["order", "shape", "bottleneck", "where it saturates"];
+const ASPECTS: [&str; 5] = ["order", "order of workloads", "shape", "bottleneck", "where it saturates"];
 
 fn aspect(finding: &AgreementFinding) -> Option<&'static str> {
-    let [order, shape, bottleneck, saturation] = ASPECTS;
+    let [order, workloads, shape, bottleneck, saturation] = ASPECTS;
     match finding {
         AgreementFinding::Order { .. } => Some(order),
+        AgreementFinding::Workloads { .. } => Some(workloads),
         AgreementFinding::Shape { .. } => Some(shape),
         AgreementFinding::Bottleneck { .. } => Some(bottleneck),
         AgreementFinding::Saturation { .. } => Some(saturation),

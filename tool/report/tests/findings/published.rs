@@ -68,7 +68,8 @@ pub(super) fn agreement() -> Vec<AgreementFinding> {
     };
     let gap = Gap { at: 30.0, published: 0.26, measured: 0.88 };
     vec![
-        AgreementFinding::Order { agrees: Some(true), pairs },
+        AgreementFinding::Order { agrees: Some(true), pairs: pairs.clone() },
+        AgreementFinding::Workloads { agrees: Some(true), variant: "8".into(), pairs },
         shape(Course::Flat, Course::Levels { at: 300.0 }, None),
         shape(Course::Grows, Course::Falls { at: 6.0, left: 0.81 }, Some(gap)),
         AgreementFinding::Bottleneck { agrees: None, published: ResourceKind::Disk, cases: cases(None) },
