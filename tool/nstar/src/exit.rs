@@ -32,11 +32,11 @@ impl Exit {
         };
         if rank(other) > rank(self) { other } else { self }
     }
-}
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+    /// The exit status that stands for it.
+    #[must_use]
+    pub fn status(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
@@ -44,7 +44,13 @@ impl From<Exit> for ExitCode {
             Exit::Inconclusive => 4,
             // 128 + signal number, as shells have it: 130 for SIGINT, 143 for SIGTERM.
             Exit::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(1),
-        })
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.status())
     }
 }
 

@@ -7,7 +7,7 @@ use analysis::{
     run::{DatabaseTrouble, Processes, Proof, Step},
 };
 
-use crate::sentences::{self, holders, unwatched};
+use crate::sentences::{self, comparisons, holders, unwatched};
 
 /// A number of users is being measured.
 #[must_use]
@@ -94,6 +94,12 @@ pub fn experiments_planned(count: usize, time: Duration) -> String {
 #[must_use]
 pub fn experiment_begun(name: &str, number: usize, left: Duration) -> String {
     format!("-- {number}. {name}; about {} of measuring left in all", minutes(left))
+}
+
+/// A series ends with an exit status that is not 0, because of these experiments.
+#[must_use]
+pub fn exit_decided_by(status: u8, names: &[String]) -> String {
+    format!("exit status {status} because of {}: see what is said of each", comparisons::listed(names))
 }
 
 fn minutes(time: Duration) -> String {

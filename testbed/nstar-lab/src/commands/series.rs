@@ -68,7 +68,7 @@ pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Resu
     };
     let mut left: Duration = planned.iter().map(Planned::time).sum();
     show(progress::experiments_planned(planned.len(), left));
-    let mut worst = Exit::Done;
+    let mut exits: Vec<(String, Exit)> = Vec::new();
     for (number, Planned { name, title, run }) in planned.into_iter().enumerate() {
         let outcome = match run {
             Run::OnlyFull(short_form) => Outcome::OnlyFull { short_form: short_form.to_owned() },
@@ -77,7 +77,7 @@ pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Resu
                 show(progress::experiment_begun(&name, number + 1, left));
                 left = left.saturating_sub(time);
                 let (outcome, exit) = measure(&session, *experiment, &folder, &name, conditions);
-                worst = worst.or_worse(exit);
+                exits.push((name.clone(), exit));
                 outcome
             }
         };
@@ -88,7 +88,21 @@ pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Resu
         write(&index, &folder)?;
     }
     output::print(&(index::text(&index) + &format!("{}\n", index_path(&folder).display())))?;
-    Ok(session.interrupt.signal().map_or(worst, Exit::Interrupted))
+    Ok(match session.interrupt.signal() {
+        Some(signal) => Exit::Interrupted(signal),
+        None => worst(exits, show),
+    })
+}
+
+/// The worst of the exits, after saying which experiments ended with it.
+fn worst(exits: Vec<(String, Exit)>, show: impl Fn(String)) -> Exit {
+    let worst = exits.iter().fold(Exit::Done, |worst, (_, exit)| worst.or_worse(*exit));
+    let names: Vec<String> =
+        exits.into_iter().filter(|(_, exit)| *exit == worst).map(|(name, _)| name).collect();
+    if worst != Exit::Done {
+        show(progress::exit_decided_by(worst.status(), &names));
+    }
+    worst
 }
 
 impl Planned {

@@ -41,6 +41,7 @@ fn several_experiments_make_one_folder_with_an_index() {
     assert_eq!(outcome.status.code(), Some(1), "{outcome}");
     let outcome =
         outcome.complains("3 experiments, about ").complains("broken: ").complains("no-such-program");
+    let outcome = outcome.complains("exit status 1 because of broken: ");
     outcome.says("all/index.html").says("models: Two models on one file").says("Claims: ");
     let index = fs::read_to_string(place.path("all/index.html")).expect("an index");
     for word in [
