@@ -53,7 +53,7 @@ pub fn probe(plan: &Plan) -> Result<Vec<ProbeReport>, LoadError> {
     bases.iter().zip(0..).map(|(base, number)| probe_one(plan, base, number)).collect()
 }
 
-fn probe_one(plan: &Plan, base: &Url, number: u64) -> Result<ProbeReport, LoadError> {
+fn probe_one(plan: &Plan, base: &Url, number: u32) -> Result<ProbeReport, LoadError> {
     let address = first_that_accepts(&resolve(base)?).ok_or(LoadError::Plan("the target has no address"))?;
     let tls = Tls::for_url(base, plan.insecure)?;
     let attempt = Attempt { plan, base, number, address, began: Instant::now() };
@@ -64,8 +64,9 @@ fn probe_one(plan: &Plan, base: &Url, number: u64) -> Result<ProbeReport, LoadEr
 struct Attempt<'a> {
     plan: &'a Plan,
     base: &'a Url,
-    /// Number of the server. Each server gets different values, because the servers may share their data.
-    number: u64,
+    /// Number of the server, and of the user whose values it gets: the first user that the load sends to this server. Values
+    /// may be meant for one server alone, and servers may share their data.
+    number: u32,
     address: SocketAddr,
     began: Instant,
 }
@@ -105,7 +106,7 @@ impl Attempt<'_> {
     ) -> Result<ProbeReport, ProbeError> {
         let close = self.plan.connections == Connections::PerRequest;
         let program = Program::new(&self.plan.scenario, self.base, close);
-        let mut values = program.stream((self.plan.seed ^ SEED).wrapping_add(self.number), 0);
+        let mut values = program.stream(self.plan.seed ^ SEED, self.number);
         let mut scratch = Scratch::default();
         let rendered = program.render(program.first(), &mut values, &mut scratch);
         let sent = send_whole(stream, &rendered, &program);

@@ -1,9 +1,10 @@
 //! What the probe reports before a load.
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
-use load::{LoadError, ProbeError, probe};
+use load::{LoadError, Plan, ProbeError, Scenario, probe};
 
 use crate::common::{OK, Server, plan};
 
@@ -75,4 +76,26 @@ fn each_of_several_servers_is_probed() {
     plan.scenario = plan.scenario.with_bases(vec![good.url("/"), nobody.clone()]);
     let ProbeError::Refused { target, .. } = fault(&plan) else { panic!("a server answered") };
     assert_eq!(target, nobody.to_string());
+}
+
+/// Users share the servers in turn, so a value that goes round may name something that one server alone has. The probe took
+/// the values of the first user for all, and warned of a 404 that no user would get.
+#[test]
+fn each_server_is_asked_for_what_its_own_user_asks() {
+    const MISSING: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    let only = |path: &'static str| {
+        Server::start(move |mut peer, _| {
+            while let Some(request) = peer.request() {
+                let found = request.line.starts_with(&format!("GET {path} "));
+                peer.send(if found { OK } else { MISSING }).unwrap();
+            }
+        })
+    };
+    let (first, second) = (only("/of-first"), only("/of-second"));
+    let text = "[values]\nown = { kind = \"cycle\", items = [\"of-first\", \"of-second\"] }\n\
+                [[request]]\npath = \"/${own}\"\n";
+    let scenario = Scenario::from_toml(Path::new("s.toml"), text).unwrap();
+    let plan = Plan::new(scenario.with_bases(vec![first.url("/"), second.url("/")]));
+    let statuses: Vec<u16> = probe(&plan).unwrap().iter().map(|report| report.status).collect();
+    assert_eq!(statuses, [200, 200]);
 }
