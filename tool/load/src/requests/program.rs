@@ -23,6 +23,8 @@ pub(crate) struct Program {
     shares: Vec<u64>,
     /// Number of lists that users capture values into.
     lists: usize,
+    /// Number of requests, if the body of any of them varies in size.
+    bodies: usize,
     longest: u64,
     filler: Filler,
 }
@@ -63,6 +65,7 @@ impl Program {
         Program {
             shares: scenario.requests.iter().map(share).collect(),
             lists: scenario.lists.len(),
+            bodies: if scenario.requests.iter().any(varies_in_size) { requests.len() } else { 0 },
             longest: requests.iter().map(PreparedRequest::len).max().unwrap_or_default(),
             requests,
             filler,
@@ -73,7 +76,10 @@ impl Program {
 
     /// Makes the random stream of a user.
     pub(crate) fn stream(&self, seed: u64, user: u32) -> UserStream {
-        UserStream::new(seed, user, self.values.len()).with_lists(self.lists).with_shared(&self.shared)
+        UserStream::new(seed, user, self.values.len())
+            .with_lists(self.lists)
+            .with_bodies(self.bodies)
+            .with_shared(&self.shared)
     }
 
     /// Draws a user's next request by weight. If it needs a captured value that the user does not have, draws another by
@@ -157,12 +163,16 @@ impl Program {
             }
             Some(Rendering::Patched(patched)) => {
                 scratch.draw(patched, &self.values, stream);
-                let size = patched.generated.as_ref().map(|sizes| sizes.draw(&mut stream.rng));
+                let size = patched.generated.as_ref().map(|sizes| stream.body_size(request, sizes));
                 scratch.render(patched, size, &self.filler)
             }
             None => Rendered { bytes: &[], fixed: false, head: 0, whole: 0 },
         }
     }
+}
+
+fn varies_in_size(request: &Request) -> bool {
+    matches!(&request.body, Body::Generated(sizes) if sizes.only().is_none())
 }
 
 impl PreparedRequest {

@@ -7,7 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use fastrand::Rng;
 
 use super::captured::CapturedValues;
+use crate::scenario::sizes::Sizes;
 use crate::scenario::value::{CheckDigit, Each, Value, ValueKind};
+
+/// Streams of body sizes are numbered from here on, apart from those of values.
+const BODIES: u64 = 1 << 32;
 
 /// One user's private state: its random stream, its draws of each value so far, and the values it has captured.
 #[derive(Debug, Clone)]
@@ -17,6 +21,8 @@ pub(crate) struct UserStream {
     user: u32,
     seed: u64,
     draws: Box<[u64]>,
+    /// How many bodies it has sent of each request whose body has one of several sizes.
+    bodies: Box<[u64]>,
     shared: SharedDraws,
 }
 
@@ -47,6 +53,7 @@ impl UserStream {
             user,
             seed,
             draws,
+            bodies: Box::default(),
             shared: SharedDraws::default(),
         }
     }
@@ -61,6 +68,19 @@ impl UserStream {
     pub(crate) fn with_lists(mut self, lists: usize) -> Self {
         self.captured = CapturedValues::new(lists);
         self
+    }
+
+    /// Counts the bodies of this many requests, whose sizes vary.
+    pub(crate) fn with_bodies(mut self, requests: usize) -> Self {
+        self.bodies = vec![0; requests].into_boxed_slice();
+        self
+    }
+
+    /// Returns the size of the next body of the request with this index.
+    pub(crate) fn body_size(&mut self, request: usize, sizes: &Sizes) -> u64 {
+        let k = self.bodies.get_mut(request).map_or(0, |k| std::mem::replace(k, k.wrapping_add(1)));
+        let own = mix(mix(self.seed, u64::from(self.user) + 1), BODIES.wrapping_add(request as u64));
+        sizes.of_turn(k, |round| mix(own, round))
     }
 
     /// Appends the next draw of `value`, the value with this index in the scenario, to `out`.
@@ -207,6 +227,23 @@ mod tests {
         drawn.sort();
         drawn.dedup();
         assert_eq!(drawn, ["a", "b", "c"]);
+    }
+
+    /// Independent draws left a load of a few bodies per user 5 % heavier or lighter than another, which is no property of
+    /// the server.
+    #[test]
+    fn users_send_every_size_equally_often_from_a_start_of_their_own() {
+        let sizes = Sizes::new([100, 1_000, 10_000]).unwrap();
+        let of = |user| {
+            let mut stream = UserStream::new(7, user, 0).with_bodies(2);
+            [0, 0, 0, 0, 0, 0, 1, 1, 1].map(|request| stream.body_size(request, &sizes))
+        };
+        for user in 0..50 {
+            assert!(of(user).chunks(3).all(|round| round.iter().sum::<u64>() == 11_100), "{:?}", of(user));
+        }
+        let first = |size| (0..3_000).filter(|user| of(*user)[0] == size).count();
+        // Standard deviation 26.
+        assert!([100, 1_000, 10_000].map(first).iter().all(|count| count.abs_diff(1_000) < 130));
     }
 
     #[test]

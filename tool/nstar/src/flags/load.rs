@@ -96,7 +96,7 @@ pub struct Target {
     /// Request body, or @FILE to read it from a file
     #[arg(short = 'b', long, value_name = "BODY|@FILE")]
     pub body: Option<String>,
-    /// Request body of this many bytes that do not compress; with several sizes (`100KB,1MB`) each request draws one
+    /// Request body of this many bytes that do not compress; of several sizes (`100KB,1MB`) each user sends all equally often
     #[arg(long, value_name = "SIZE[,SIZE..]", conflicts_with = "body", value_parser = values::sizes)]
     pub body_size: Option<Sizes>,
     /// Status that counts as success; may be repeated [default: 200 to 399]
