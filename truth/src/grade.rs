@@ -28,6 +28,8 @@ pub struct Said {
     pub sure: bool,
     /// Whether it said that the run is inconclusive.
     pub inconclusive: bool,
+    /// How long the run took in all, seconds.
+    pub elapsed_s: f64,
 }
 
 /// How a verdict compares with the truth, as far as kind and holder go.
@@ -59,7 +61,7 @@ impl Said {
     /// Reads it from a run file.
     ///
     /// # Errors
-    /// Where the file lacks the verdict.
+    /// Where the file lacks the verdict, or how long it took.
     pub fn read(run: &Value) -> Result<Self, Trouble> {
         let verdict = &run["verdict"];
         let bottleneck = &verdict["bottleneck"];
@@ -77,6 +79,7 @@ impl Said {
             confidence,
             sure,
             inconclusive: verdict["inconclusive"].as_array().is_some_and(|doubts| !doubts.is_empty()),
+            elapsed_s: run["elapsed_s"].as_f64().ok_or_else(lacks)?,
         })
     }
 
@@ -135,7 +138,7 @@ mod tests {
     }
 
     fn said(kind: &str, confidence: Value, doubts: Value) -> Said {
-        let run = json!({ "verdict": {
+        let run = json!({ "elapsed_s": 20.0, "verdict": {
             "users_at_saturation": 4, "users_at_saturation_ci": [3, 5], "throughput_max_per_s": 98.0,
             "bottleneck": { "kind": kind, "holder": "python3 (pid 12)", "confidence": confidence },
             "inconclusive": doubts,

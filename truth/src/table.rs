@@ -126,5 +126,14 @@ fn sum(rows: &[Row]) -> String {
         right(|said, (throughput, _)| said.has_throughput(throughput)),
         right(|said, (_, users)| said.has_users(users)),
     );
-    text
+    text + &times(all.iter().map(|(_, said)| said.elapsed_s).collect())
+}
+
+/// How long the runs took.
+fn times(mut elapsed_s: Vec<f64>) -> String {
+    elapsed_s.sort_by(f64::total_cmp);
+    let (Some(middle), Some(most)) = (elapsed_s.get(elapsed_s.len() / 2), elapsed_s.last()) else {
+        return String::new();
+    };
+    format!("Time to a verdict: median {middle:.0} s, most {most:.0} s.\n")
 }
