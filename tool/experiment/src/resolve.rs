@@ -115,17 +115,23 @@ impl At<'_> {
         self.problem(Problem::Value { key: key.into(), expected: expected.into() })
     }
 
+    /// The known names, but ports of the second and later instances, which would drown the rest.
+    fn known_names(&self) -> impl Iterator<Item = String> {
+        let numbered = |known: &&String| known.ends_with(|c: char| c.is_ascii_digit()) && known.contains('.');
+        self.known.keys().filter(move |known| !numbered(known)).cloned()
+    }
+
     fn template(&self, key: &str, error: TemplateError) -> DocumentError {
         match error {
             TemplateError::Unknown { name } => {
                 // A text or a command may go on over many lines.
                 let named = self.names.iter().find(|(known, line)| *known == name && *line >= self.line);
                 let at = At { line: named.map_or(self.line, |(_, line)| *line), ..*self };
-                // Ports of the second and later instances would drown the rest.
-                let numbered =
-                    |known: &&String| known.ends_with(|c: char| c.is_ascii_digit()) && known.contains('.');
-                let expected = self.known.keys().filter(|known| !numbered(known)).cloned().collect();
-                at.problem(Problem::UnknownName { what: "name", name, expected })
+                at.problem(Problem::UnknownName {
+                    what: "name",
+                    name,
+                    expected: self.known_names().collect(),
+                })
             }
             TemplateError::Unclosed => self.problem(Problem::UnclosedSlot { key: key.into() }),
             other => self.wrong(key, format!("a text that can be filled in: {other}")),
@@ -418,8 +424,11 @@ impl<'a> TrialSetup<'a> {
     ) -> Result<Scenario, DocumentError> {
         let inline = text.path == self.experiment.file;
         let scenario = Scenario::from_toml(&text.path, filled).map_err(|error| match inline {
-            // The line is one of the text within the experiment's file.
-            true => at.wrong("scenario", format!("a scenario: line {} of it: {}", error.line, error.problem)),
+            // The line is one of the text within the experiment's file, whose names may stand there too.
+            true => {
+                let problem = error.problem.expecting_also(at.known_names());
+                at.wrong("scenario", format!("a scenario: line {} of it: {problem}", error.line))
+            }
             false => error,
         })?;
         let weights = text.weights.iter().cloned().collect();

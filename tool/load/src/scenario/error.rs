@@ -88,6 +88,17 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// Adds names that are known where the text is used. Other problems stay as they are.
+    #[must_use]
+    pub fn expecting_also(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        if let Problem::UnknownName { expected, .. } = &mut self {
+            expected.extend(names);
+        }
+        self
+    }
+}
+
 /// An error in the flags that describe a single request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FlagError {

@@ -196,6 +196,11 @@ fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
         ("\"${sleep}\"]", "\"${slep}\"]", ["mine.toml:34", "unknown name `slep`, did you mean `sleep`?"]),
         ("users = 2", "user = 2", ["mine.toml", "needs `users`"]),
         (
+            "users = 2",
+            "users = 2\nscenario = \"[[request]]\\npath = '/${slep}'\"",
+            ["line 2 of it: unknown", "`slep`, did you mean `sleep`?"],
+        ),
+        (
             "ports = [\"web\"]",
             "port = [\"web\"]",
             ["mine.toml:3", "unknown key `port` in [[process]], did you mean `ports`?"],
