@@ -30,7 +30,7 @@ use crate::{
 const CEILING_TIME: Duration = Duration::from_millis(300);
 
 /// An experiment that tells one explanation from another takes at most one part in so many of the time that was measured.
-const EXPERIMENT: u64 = 4;
+const EXPERIMENT: u64 = 3;
 
 /// A sweep as planned.
 #[derive(Debug, Clone)]
