@@ -157,7 +157,9 @@ fn note_test(run: &Run, trial: &Trial<'_>, trials: &mut Trials<'_>) {
 
 /// Takes note of whether a load was long enough. Returns whether its round is made again of longer ones.
 fn note_length<'a>(run: &Run, trial: &Trial<'a>, trials: &mut Trials<'a>) -> bool {
-    !is_interrupted(run) && trials.settled(trial, run.verdict.throughput_max_per_s, has_settled(run))
+    // A machine that was slower meanwhile is no reason to make loads longer.
+    let speed = run.verdict_step().and_then(|step| step.processor_speed).unwrap_or(1.0);
+    !is_interrupted(run) && trials.settled(trial, run.verdict.throughput_max_per_s / speed, has_settled(run))
 }
 
 /// Says what is to come before it begins.

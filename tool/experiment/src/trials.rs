@@ -173,7 +173,8 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Takes note of the throughput of a load, and of whether it was long enough to settle. Where most of a round were not, it
+    /// Takes note of the throughput of a load (by the speed of the processors, where that is known), and of whether it was long
+    /// enough to settle. Where most of a round were not, it
     /// may be broken off, and is made again of longer loads: this is returned.
     pub(crate) fn settled(&mut self, trial: &Trial<'a>, throughput_per_s: f64, settled: bool) -> bool {
         let (last, share) = (self.block.is_empty(), self.share_of_what_is_left(trial));

@@ -3,8 +3,9 @@
 use crate::run::Run;
 
 /// All users begin at once, and those with short requests end their first ones early. A load shorter than so many times what
-/// all but a tenth of the responses take is still about its beginning, however steady it looks.
-const SLOW_RESPONSES: f64 = 1.5;
+/// all but a tenth of the responses take is still about its beginning, however steady it looks: requests are counted when they
+/// end, so that the long ones count by whole rounds of all users.
+const SLOW_RESPONSES: f64 = 3.0;
 
 /// Whether what was measured had settled, and yields an interval.
 pub fn has_settled(run: &Run) -> bool {
@@ -28,9 +29,9 @@ mod tests {
             Step { elapsed_s: 0.9, warmup_s: 0.1, steady: true, throughput_ci_per_s, ..Step::default() };
         let mut run = conclude(vec![step], &Context::default()).into_run(Provenance::default());
         assert!(has_settled(&run));
-        run.steps[0].response_time_us.p90 = 1.17e6;
+        run.steps[0].response_time_us.p90 = 0.6e6;
         assert!(!has_settled(&run));
-        run.steps[0].elapsed_s = 1.9;
+        run.steps[0].elapsed_s = 1.8;
         assert!(has_settled(&run));
         run.steps[0].steady = false;
         assert!(!has_settled(&run));
