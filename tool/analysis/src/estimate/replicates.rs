@@ -38,7 +38,7 @@ pub(crate) fn merged(all: &[Measured], origin_us: u64) -> Step {
     step.measurement = last.step.measurement.clone();
     let longest = usable.iter().max_by_key(|measured| measured.step.measured_us());
     step.measurement.window = longest.map_or((0, 0), |measured| measured.step.measurement.window);
-    step.measurement.windows = usable.iter().map(|measured| measured.step.measurement.window).collect();
+    step.measurement.windows = all.iter().map(|measured| measured.step.measurement.window).collect();
     step.measurement.batches = usable.iter().map(|measured| measured.step.measurement.batches).sum();
     step.measurement.uncorrelated = usable.iter().all(|measured| measured.step.measurement.uncorrelated);
     step.measurement.stall = all.iter().find_map(|measured| measured.step.measurement.stall);
@@ -130,4 +130,21 @@ fn of_response(step: &Step) -> Option<Estimate> {
         degrees_of_freedom,
         weight: step.elapsed_s,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Measurement;
+
+    #[test]
+    fn what_is_looked_at_counts_where_throughput_did_not_settle_too() {
+        let measured = |steady, window| {
+            let measurement = Measurement { window, ..Measurement::default() };
+            Measured { ticks: Vec::new(), step: Step { users: 5, steady, measurement, ..Step::default() } }
+        };
+        let step = merged(&[measured(true, (1_000, 9_000)), measured(false, (20_000, 29_000))], 0);
+        assert_eq!(step.measurement.window, (1_000, 9_000));
+        assert_eq!(step.measurement.all_windows(), [(1_000, 9_000), (20_000, 29_000)]);
+    }
 }

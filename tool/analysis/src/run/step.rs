@@ -161,7 +161,8 @@ pub struct Measurement {
     /// Start and end of the measured part, microseconds of the monotonic clock; of several measurements, that of the
     /// longest.
     pub window: (u64, u64),
-    /// The measured parts of all measurements that the figures come from; empty where there is only one.
+    /// The measured parts of all measurements, also of those that were not steady: where threads wait is seen whether or not
+    /// throughput settled. Empty where there is only one.
     pub windows: Vec<(u64, u64)>,
     /// Batches the throughput's interval was made from; 0 without one.
     pub batches: usize,
@@ -203,7 +204,7 @@ pub struct Pauses {
 }
 
 impl Measurement {
-    /// The measured parts of all measurements that the figures come from.
+    /// The measured parts of all measurements.
     pub fn all_windows(&self) -> Vec<(u64, u64)> {
         if self.windows.is_empty() { vec![self.window] } else { self.windows.clone() }
     }
