@@ -184,7 +184,7 @@ pub struct ThreadLook {
     pub processes: Vec<ProcessLook>,
 }
 
-/// Which futexes the threads of one process waited for at one moment.
+/// What the threads of one process waited for at one moment, where the system call that they are in tells it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessLook {
     /// Its role in the measurement.
@@ -197,6 +197,8 @@ pub struct ProcessLook {
     pub looked_at: u32,
     /// The address of the futex, for each of those that waited for one.
     pub futexes: Vec<u64>,
+    /// How many of them slept until a time.
+    pub asleep: u32,
 }
 
 /// A cgroup CPU quota (v1 or v2).

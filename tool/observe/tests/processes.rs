@@ -179,8 +179,8 @@ fn the_threads_that_use_the_time_are_known_by_their_names() {
     assert!(group.threads_left_out < 0.1, "{group:?}");
 }
 
-/// What looks at a server's threads saw once so many of them waited at one futex and so many in all, or more.
-fn waiting(role: &str, at_one: f64, in_all: f64) -> Waiters {
+/// What looks at a server's threads saw once it was this.
+fn waiting(role: &str, seen: impl Fn(&Waiters) -> bool) -> Waiters {
     let server = Server::start(role);
     let topology = find(server.addr).unwrap();
     let watcher = Watcher::start(KernelPaths::default(), topology, Duration::from_millis(250)).unwrap();
@@ -195,8 +195,7 @@ fn waiting(role: &str, at_one: f64, in_all: f64) -> Waiters {
         let samples = watcher.between(start_us, observe::monotonic_us());
         let usage = usage(&samples, &[], (start_us, observe::monotonic_us())).with_looks(&last);
         let waiters = usage.tiers().find_map(|group| group.waiters).filter(|waiters| waiters.closely);
-        let enough = |found: &Waiters| found.at_one.unwrap().mean >= at_one && found.in_all.mean >= in_all;
-        if let Some(found) = waiters.filter(enough) {
+        if let Some(found) = waiters.filter(&seen) {
             return found;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -206,13 +205,18 @@ fn waiting(role: &str, at_one: f64, in_all: f64) -> Waiters {
 
 #[test]
 fn threads_that_wait_for_one_mutex_are_at_one_futex_and_parked_ones_are_not() {
-    assert_eq!(waiting("queue 127.0.0.1:0", 5.0, 5.0).at_one.unwrap().mean, 5.0);
-    assert_eq!(
-        waiting("queue-anew 127.0.0.1:0", 5.0, 5.0).at_one.unwrap().mean,
-        5.0,
-        "threads that do not last"
-    );
-    assert_eq!(waiting("park 127.0.0.1:0", 1.0, 5.0).at_one.unwrap().mean, 1.0);
+    let at_one = |waiters: &Waiters| waiters.at_one.unwrap().mean;
+    assert_eq!(at_one(&waiting("queue 127.0.0.1:0", |waiters| at_one(waiters) >= 5.0)), 5.0);
+    let anew = waiting("queue-anew 127.0.0.1:0", |waiters| at_one(waiters) >= 5.0);
+    assert_eq!(at_one(&anew), 5.0, "threads that do not last");
+    assert_eq!(at_one(&waiting("park 127.0.0.1:0", |waiters| waiters.in_all.mean >= 5.0)), 1.0);
+}
+
+#[test]
+fn threads_that_sleep_until_a_time_are_counted_and_parked_ones_are_not() {
+    let asleep = |waiters: &Waiters| waiters.asleep.unwrap().mean;
+    assert_eq!(asleep(&waiting("sleep 127.0.0.1:0", |waiters| asleep(waiters) >= 5.0)), 5.0);
+    assert_eq!(asleep(&waiting("park 127.0.0.1:0", |waiters| waiters.in_all.mean >= 5.0)), 0.0);
 }
 
 /// Seen at the client's end, as it is of a server on another host.

@@ -19,7 +19,9 @@ use super::finding::{Finding, SUREST};
 use super::hops;
 use super::waiters;
 use super::waiting::{self, ABOUT_ONE};
-use crate::run::{Explanation, HopEvidence, Identity, Probability, ResourceKind, WaitingEvidence as Seen};
+use crate::run::{
+    Explanation, HopEvidence, Identity, Probability, Processes, ResourceKind, WaitingEvidence as Seen,
+};
 use crate::thresholds::{DECIDED, NAMED};
 
 /// Requests at other tiers than the one at which they queue are told of from this number on.
@@ -163,6 +165,12 @@ fn pools(served: &Served) -> Vec<Cause> {
     all.into_iter().filter(|pool| served.density(*pool) > UNLIKELY * highest).collect()
 }
 
+/// Threads that sleep until a time: what shows that requests are delayed, or beside another cause one sign more.
+fn seen_asleep(curve: &Curve, of: Option<&Processes>, cause: Cause) -> [Option<Seen>; 2] {
+    let seen = of.and_then(|of| waiters::seen_asleep(curve, of));
+    if cause == Cause::RateLimit { [seen, None] } else { [None, seen] }
+}
+
 impl Weighed {
     /// The most probable explanation as a finding, if it can be named.
     pub(super) fn finding(&self, curve: &Curve) -> Option<Finding> {
@@ -181,14 +189,17 @@ impl Weighed {
         };
         let alternatives = self.alternatives(finding.holder.as_ref(), &self.causes[1..]);
         let finding = alternatives.into_iter().fold(finding, Finding::or);
-        let finding = self.evidence(curve, cause).into_iter().fold(finding, Finding::seeing);
+        let [delayed, asleep] = seen_asleep(curve, of.as_ref(), cause);
+        let evidence = delayed.into_iter().chain(self.evidence(curve, cause));
+        let finding = evidence.fold(finding, Finding::seeing);
         let elsewhere = of.as_ref().filter(|_| self.served.elsewhere >= ELSEWHERE).map(|of| {
             let Served { elsewhere, at_a_time, .. } = self.served;
             HopEvidence::ServedElsewhere { of: of.clone(), elsewhere, at_a_time }
         });
         let finding = elsewhere.into_iter().fold(finding, Finding::seeing);
         let waiters = of.as_ref().and_then(|of| waiters::seen(curve, of));
-        Some(hops::with_queue(curve, waiting::with_signs(curve, finding, waiters)))
+        let threads = [waiters, asleep].into_iter().flatten();
+        Some(hops::with_queue(curve, waiting::with_signs(curve, finding, threads)))
     }
 
     /// Adds the explanations that can be named to a finding that names none, where it is one of them.

@@ -1,5 +1,6 @@
 //! Threads that wait at futexes: for a lock or before a pool if each additional user makes another one wait, and idle
-//! otherwise.
+//! otherwise. In the same way threads that sleep until a time: a limit on the rate delays each additional user, while work
+//! that takes a time, before a lock or under it, goes on for as many users as before, since throughput grows no more.
 
 use super::curve::{Curve, group};
 use super::waiting::served_by;
@@ -26,34 +27,39 @@ const BEYOND_MIN: u32 = 2;
 /// Evidence is told of from this ratio of likelihoods on.
 const TOLD: f64 = 3.0;
 
-/// How often users are seen to wait as threads at a futex, by what they wait for.
+/// How often users are seen to wait in this way, each as a thread, by what they wait for.
 struct Visible {
     lock: f64,
     pool: f64,
+    rate_limit: f64,
     other: f64,
 }
 
 /// At one futex. Runtimes with a scheduler of their own, and many locks and semaphores, show none.
-const AT_ONE: Visible = Visible { lock: 0.27, pool: 0.16, other: 0.027 };
+const AT_ONE: Visible = Visible { lock: 0.27, pool: 0.16, rate_limit: 0.027, other: 0.027 };
 
 /// At any futex: threads of a pool that wait for something else do so, too.
-const AT_ANY: Visible = Visible { lock: 0.31, pool: 0.185, other: 0.077 };
+const AT_ANY: Visible = Visible { lock: 0.31, pool: 0.185, rate_limit: 0.077, other: 0.077 };
 
-/// How many times as likely the threads that wait are with a lock, and with a pool, as with anything else.
+/// Asleep until a time. Most limits keep timers instead of threads, or wait for a futex with a time-out; and locks that
+/// are tried again after a pause, as those of a database in a file, are rare.
+const ASLEEP: Visible = Visible { lock: 0.01, pool: 0.002, rate_limit: 0.2, other: 0.01 };
+
+/// How many times as likely the threads that wait are with a lock, with a pool, and with a limit on the rate, as with
+/// anything else.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ratios {
     pub(super) lock: f64,
     pub(super) pool: f64,
+    pub(super) rate_limit: f64,
 }
 
 impl Visible {
     /// Where threads queue this many times as likely as they idle.
     fn ratios(&self, queueing: f64) -> Ratios {
         let likelihood = |visible: f64| visible * queueing + 1.0 - visible;
-        Ratios {
-            lock: likelihood(self.lock) / likelihood(self.other),
-            pool: likelihood(self.pool) / likelihood(self.other),
-        }
+        let ratio = |visible: f64| likelihood(visible) / likelihood(self.other);
+        Ratios { lock: ratio(self.lock), pool: ratio(self.pool), rate_limit: ratio(self.rate_limit) }
     }
 }
 
@@ -90,6 +96,10 @@ impl<'a> Growth<'a> {
     fn in_all(&self) -> [Average; 2] {
         [self.few.1.in_all, self.many.1.in_all]
     }
+
+    fn asleep(&self) -> Option<[Average; 2]> {
+        Some([self.few.1.asleep?, self.many.1.asleep?])
+    }
 }
 
 fn error(count: &Average) -> f64 {
@@ -116,6 +126,12 @@ pub(super) fn ratios(curve: &Curve) -> Option<Ratios> {
     Some(if any.lock > one.lock { any } else { one })
 }
 
+/// What those that sleep until a time say; `None` where they were not looked at closely with N* users and with more.
+pub(super) fn ratios_asleep(curve: &Curve) -> Option<Ratios> {
+    let growth = Growth::of(curve, &served_by(curve)?)?;
+    Some(ASLEEP.ratios(growth.likelihood_ratio(growth.asleep()?)))
+}
+
 /// Evidence of threads that wait, more of them with more users.
 pub(super) fn seen(curve: &Curve, of: &Processes) -> Option<Seen> {
     let growth = Growth::of(curve, of)?;
@@ -140,6 +156,20 @@ pub(super) fn seen(curve: &Curve, of: &Processes) -> Option<Seen> {
     })
 }
 
+/// Evidence of threads that sleep until a time, more of them with more users.
+pub(super) fn seen_asleep(curve: &Curve, of: &Processes) -> Option<Seen> {
+    let growth = Growth::of(curve, of)?;
+    let [few, many] = growth.asleep().filter(|counts| growth.likelihood_ratio(*counts) >= TOLD)?;
+    Some(Seen::MoreThreadsSleep {
+        from_users: growth.few.0.users,
+        from_threads: few.mean,
+        from_ci: few.interval(),
+        to_users: growth.many.0.users,
+        to_threads: many.mean,
+        to_ci: many.interval(),
+    })
+}
+
 /// Threads at one futex with a single user.
 fn alone(curve: &Curve, of: &Processes) -> Option<f64> {
     let step = curve.steps().first().filter(|step| step.users == 1)?;
@@ -159,6 +189,28 @@ mod tests {
         assert!((9.5..10.0).contains(&queue.lock) && (5.7..6.0).contains(&queue.pool), "{queue:?}");
         for idle in [at_one(0.0, 0.02), at_one(-0.6, 0.02)] {
             assert!((0.74..0.77).contains(&idle.lock) && (0.85..0.88).contains(&idle.pool), "{idle:?}");
+        }
+    }
+
+    #[test]
+    fn sleepers_that_grow_with_the_users_are_a_limit_on_the_rate_and_others_tell_little() {
+        let asleep = |per_user, error| ASLEEP.ratios(likelihood_ratio(per_user, error));
+        let delayed = asleep(1.0, 0.02);
+        assert!((18.0..20.0).contains(&delayed.rate_limit) && delayed.lock == 1.0, "{delayed:?}");
+        for constant in [asleep(0.0, 0.02), asleep(0.1, 0.05)] {
+            assert!((0.8..0.82).contains(&constant.rate_limit) && constant.pool < 1.01, "{constant:?}");
+        }
+    }
+
+    /// A delay keeps as many asleep as throughput times its length, which is within 5 % of the most from N* on.
+    #[test]
+    fn a_delay_beside_a_lock_is_no_limit_on_the_rate() {
+        for delay in [0.1, 1.0, 5.0, 30.0] {
+            let saturation = 1.0 + delay;
+            let per_user = 0.05 * saturation / (0.95 * saturation);
+            let ratios =
+                ASLEEP.ratios(likelihood_ratio(per_user, ERROR_MIN * 2.0_f64.sqrt() / saturation.max(2.0)));
+            assert!(ratios.rate_limit < 0.85, "{delay}: {ratios:?}");
         }
     }
 

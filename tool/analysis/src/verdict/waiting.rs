@@ -151,7 +151,7 @@ pub(super) fn alone_at_the_disk(curve: &Curve) -> Option<Seen> {
 }
 
 /// Adds what else points at a limit on requests served at a time.
-pub(super) fn with_signs(curve: &Curve, finding: Finding, waiters: Option<Seen>) -> Finding {
+pub(super) fn with_signs(curve: &Curve, finding: Finding, threads: impl Iterator<Item = Seen>) -> Finding {
     let uses = mean_uses(curve);
     let busy_host = |seen: &&Use| seen.resource == Identity::Host && seen.utilisation() >= IDLE;
     let top = uses.iter().find(|seen| seen.utilisation() < NOT_BUSY && !busy_host(seen));
@@ -165,15 +165,15 @@ pub(super) fn with_signs(curve: &Curve, finding: Finding, waiters: Option<Seen>)
     let told = (told > 0).then_some(ConnectionEvidence::ToldToComeBack { requests: told });
     let top =
         top.map(|seen| Seen::BusiestHadRoom { resource: seen.resource.clone(), busy: seen.utilisation() });
-    let signs: [Option<Evidence>; 6] = [
+    let signs: [Option<Evidence>; 5] = [
         alone_at_the_disk(curve).map(Evidence::from),
         top.map(Evidence::from),
         others.then(|| Seen::HostBusyForOthers.into()),
         queue.map(Evidence::from),
         told.map(Evidence::from),
-        waiters.map(Evidence::from),
     ];
-    signs.into_iter().flatten().fold(finding, Finding::seeing)
+    let signs = signs.into_iter().flatten().chain(threads.map(Evidence::from));
+    signs.fold(finding, Finding::seeing)
 }
 
 /// How many requests were served at a time, as a hint where nothing is certain.

@@ -5,7 +5,7 @@
 //! likelihoods against servers, and not the priors against the world.
 
 use analysis::conclude::Conclusion;
-use analysis::counters::ThreadState;
+use analysis::counters::{ProcessLook, ThreadLook, ThreadState};
 use analysis::run::{Identity, ResourceKind};
 
 use super::hops::{FRONT, hop, users_hop};
@@ -93,10 +93,16 @@ fn waits(random: &mut fastrand::Rng) -> (Truth, Conclusion) {
     match random.u32(0..50) {
         0..20 => {
             let system = one(random);
-            // Half of the programs show their waiting threads.
+            // Half of the programs show their waiting threads, and one in a hundred tries again after a pause.
             let state = if random.bool() { ThreadState::Futex } else { ThreadState::Sleeping };
             let app = server("app").demand_us(20.0).threads(8).state(state).thread_per_user();
-            (truth(Lock, "app"), measured(&sweep().tier(app), system, random, |_| {}))
+            let tries_again = random.u32(0..100) == 0;
+            let see = |observed: &mut Observed| {
+                if tries_again {
+                    all_asleep(observed);
+                }
+            };
+            (truth(Lock, "app"), measured(&sweep().tier(app), system, random, see))
         }
         20..40 => {
             let workers = log_uniform(random, 1.5, 200.0).round().max(2.0);
@@ -108,7 +114,13 @@ fn waits(random: &mut fastrand::Rng) -> (Truth, Conclusion) {
         40..43 => {
             let beside_us = hold_us * log_uniform(random, 0.01, 30.0);
             let system = System { gate: Gate::Rate(hold_us), beside_us, varies };
-            (truth(RateLimit, "app"), measured(&idle(), system, random, |_| {}))
+            let threads_sleep = random.u32(0..5) == 0;
+            let see = |observed: &mut Observed| {
+                if threads_sleep {
+                    all_asleep(observed);
+                }
+            };
+            (truth(RateLimit, "app"), measured(&idle(), system, random, see))
         }
         43 => {
             let system = one(random);
@@ -134,12 +146,34 @@ fn waits(random: &mut fastrand::Rng) -> (Truth, Conclusion) {
     }
 }
 
-fn idle() -> Lab {
+/// Closer looks found a thread asleep for each user.
+pub(super) fn all_asleep(observed: &mut Observed) {
+    asleep(observed, observed.step.users);
+}
+
+/// Closer looks found so many threads asleep, now and then one more.
+pub(super) fn asleep(observed: &mut Observed, threads: u32) {
+    let start_us = observed.step.measurement.window.0;
+    let look = |number: u32| {
+        let asleep = threads + u32::from(number.is_multiple_of(3));
+        let seen = ProcessLook {
+            name: "app".into(),
+            threads: 200,
+            looked_at: 200,
+            asleep,
+            ..ProcessLook::default()
+        };
+        ThreadLook { at_us: start_us + u64::from(number) * 40_000, processes: vec![seen] }
+    };
+    observed.looks = (0..50).map(look).collect();
+}
+
+pub(super) fn idle() -> Lab {
     sweep().tier(server("app").demand_us(20.0).threads(8))
 }
 
 /// The verdict on a system as simulated, of whose resources a lab knows.
-fn measured(
+pub(super) fn measured(
     lab: &Lab,
     system: System,
     random: &mut fastrand::Rng,

@@ -3,7 +3,9 @@
 use analysis::counters::{ProcessLook, ThreadLook, ThreadState};
 use analysis::run::{Bottleneck, Doubt, ResourceKind, TellApart};
 
-use super::lab::{Lab, Sure, conclude, server, sure, sweep};
+use super::calibration;
+use super::lab::{Lab, Observed, Sure, conclude, server, sure, sweep};
+use super::queue::{Gate, System, Varies};
 
 fn pool(workers: u32) -> Lab {
     sweep().tier(server("app").demand_us(20.0).threads(8)).pool(workers, 5_000.0)
@@ -87,6 +89,52 @@ fn threads_at_one_futex_that_grow_with_the_users_are_a_lock_and_others_idle() {
         assert!(other.confidence < queue.confidence, "{other:#?}");
         assert!(!other.evidence.iter().any(|seen| seen.contains("futex")), "{other:#?}");
     }
+}
+
+/// What is said of a server that computes next to nothing, if so many threads were found asleep with so many users.
+fn with_asleep(gate: Gate, asleep: impl Fn(u32) -> Option<u32>) -> Bottleneck {
+    let system = System { gate, beside_us: 54_000.0, varies: Varies::Never };
+    let see = |observed: &mut Observed| {
+        if let Some(threads) = asleep(observed.step.users) {
+            calibration::asleep(observed, threads);
+        }
+    };
+    let found = calibration::measured(&calibration::idle(), system, &mut fastrand::Rng::with_seed(7), see);
+    found.verdict.bottleneck
+}
+
+fn share_of(said: &Bottleneck, kind: ResourceKind) -> f64 {
+    let other = said.alternatives.iter().find(|other| other.kind == kind);
+    if said.kind == kind {
+        said.confidence.share()
+    } else {
+        other.map_or(0.0, |other| other.probability.share())
+    }
+}
+
+#[test]
+fn threads_that_sleep_for_each_additional_user_are_a_limit_on_the_rate() {
+    let limit = |asleep: &dyn Fn(u32) -> Option<u32>| with_asleep(Gate::Rate(10_000.0), asleep);
+    let (delayed, unknown, constant) = (limit(&Some), limit(&|_| None), limit(&|users| Some(users.min(6))));
+    assert_eq!(delayed.kind, ResourceKind::RateLimit, "{delayed:#?}");
+    assert!(delayed.confidence.share() > 0.65, "{delayed:#?}");
+    assert!(delayed.evidence[0].contains("slept until a time with 32 users"), "{delayed:#?}");
+    let share = |said| share_of(said, ResourceKind::RateLimit);
+    assert!(share(&unknown) > share(&constant) && share(&unknown) < 0.3, "{unknown:#?} {constant:#?}");
+    assert!(!constant.evidence.iter().any(|seen| seen.contains("slept until")), "{constant:#?}");
+}
+
+/// The holder sleeps, and so does whoever is still on the way to the lock: as many as throughput allows, and no more.
+#[test]
+fn sleep_beside_a_lock_and_under_it_does_not_grow_with_the_users() {
+    let lock = |asleep: &dyn Fn(u32) -> Option<u32>| with_asleep(Gate::Servers(1, 10_000.0), asleep);
+    let (seen, unseen) = (lock(&|users| Some(users.min(6))), lock(&|_| None));
+    let share = |said| share_of(said, ResourceKind::Lock);
+    assert!(share(&seen) >= share(&unseen), "{seen:#?} {unseen:#?}");
+    assert!(
+        share_of(&seen, ResourceKind::RateLimit) < share_of(&unseen, ResourceKind::RateLimit),
+        "{seen:#?}"
+    );
 }
 
 /// Two tiers that each fill a processor of their own, the second with so much more to do.

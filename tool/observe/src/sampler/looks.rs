@@ -1,4 +1,5 @@
-//! Looks at the futexes that threads wait for: little work, done many times a second where that is asked for.
+//! Looks at which threads wait for futexes, and which sleep until a time: little work, done many times a second where that
+//! is asked for.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,7 +7,7 @@ use std::path::Path;
 
 use analysis::counters::{ProcessLook, Role};
 
-use super::threads::futex_address;
+use super::threads::{futex_address, sleeps_until_a_time};
 use crate::kernel_files::numbered_entries;
 
 /// How many threads a look covers, of all processes together. Of processes with more, it covers some of their threads,
@@ -30,8 +31,8 @@ pub(super) struct Looked<'a> {
     pub(super) tids: &'a [u32],
 }
 
-/// Looks at the processes once. `number` counts the looks. Those with a single thread, and those whose futexes may not be
-/// read, are left out.
+/// Looks at the processes once. `number` counts the looks. Those with a single thread, and those whose system calls may
+/// not be read, are left out.
 pub(super) fn look(mut processes: Vec<Looked<'_>>, number: usize) -> Vec<ProcessLook> {
     processes.retain(|process| process.tids.len() > 1);
     processes.sort_by_key(|process| process.tids.len());
@@ -81,6 +82,7 @@ fn look_at(process: &Looked<'_>, most: usize, number: usize) -> Option<ProcessLo
         let Some(call) = system_call(&process.task.join(tid.to_string()), &mut buffer) else { continue };
         look.looked_at += 1;
         look.futexes.extend(futex_address(call));
+        look.asleep += u32::from(sleeps_until_a_time(call));
     }
     (look.looked_at > 0).then_some(look)
 }
@@ -127,18 +129,22 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_futex_has_an_address() {
+    fn what_waits_for_a_futex_has_an_address_and_what_sleeps_until_a_time_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         lay_out(folder.path(), 1, "running\n");
         lay_out(folder.path(), 2, &format!("{} 0x10 0x80 0x2\n", libc::SYS_futex));
         lay_out(folder.path(), 3, "0 0x7 0x10 0x20\n");
+        lay_out(folder.path(), 5, &format!("{} 0x0 0x1 0x7f\n", libc::SYS_clock_nanosleep));
+        lay_out(folder.path(), 6, &format!("{} 0x7f 0x0\n", libc::SYS_nanosleep));
+        lay_out(folder.path(), 7, &format!("{} 0x7 0x20 0x1 0x3e8\n", libc::SYS_epoll_pwait));
         let of = |tids| Looked { role: Role::Server, name: "app", task: folder.path(), tids };
         let expected = ProcessLook {
             role: Role::Server,
             name: "app".into(),
-            threads: 4,
-            looked_at: 3,
+            threads: 7,
+            looked_at: 6,
             futexes: vec![0x10],
+            asleep: 2,
         };
         std::fs::create_dir_all(folder.path().join("4")).unwrap();
         assert_eq!(look(vec![of(&[1, 8]), of(&[1])], 7), [expected], "the fourth thread is gone by now");

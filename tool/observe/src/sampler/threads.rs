@@ -168,9 +168,18 @@ pub(super) fn futex_address(text: &str) -> Option<u64> {
     u64::from_str_radix(text.split_whitespace().nth(1)?.strip_prefix("0x")?, 16).ok()
 }
 
+/// Whether the thread with this file `syscall` sleeps until a time and waits for nothing else. A wait for a futex or a
+/// socket with a time-out may be either.
+pub(super) fn sleeps_until_a_time(text: &str) -> bool {
+    system_call(text).is_some_and(|number| TIMED_CALLS.contains(&number))
+}
+
 /// futex, futex_wait.
 const FUTEX_CALLS: [i64; 2] = [libc::SYS_futex, 455];
 const FUTEX_WAITV: i64 = 449;
+
+/// Calls that return once a time has come.
+const TIMED_CALLS: [i64; 2] = [libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 
 /// Calls that wait for a socket, or for time to pass.
 const SLEEPING_CALLS: [i64; 9] = [

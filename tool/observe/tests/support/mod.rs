@@ -137,6 +137,10 @@ pub(crate) fn run_role() {
             (0..5).for_each(|_| drop(thread::spawn(thread::park)));
             serve(&announce);
         }
+        "sleep" => {
+            (0..5).for_each(|_| drop(thread::spawn(|| thread::sleep(Duration::from_secs(3_600)))));
+            serve(&announce);
+        }
         "queue-anew" => {
             let mutex = Mutex::new(());
             thread::scope(|threads| {

@@ -81,6 +81,12 @@ pub(super) fn sentence(seen: &Seen) -> String {
         Seen::MoreThreadsWait { from_users, from_threads, to_users, to_threads } => {
             more_threads((*from_users, *from_threads), (*to_users, *to_threads))
         }
+        Seen::MoreThreadsSleep { from_users, from_threads, from_ci, to_users, to_threads, to_ci } => {
+            more_asleep(
+                (*from_users, within(*from_threads, *from_ci)),
+                (*to_users, within(*to_threads, *to_ci)),
+            )
+        }
     }
 }
 
@@ -144,6 +150,18 @@ fn more_threads(from: (u32, f64), to: (u32, f64)) -> String {
         users(from.0),
         tenths(to.1),
         users(to.0)
+    )
+}
+
+/// Users, and threads that slept.
+fn more_asleep(from: (u32, String), to: (u32, String)) -> String {
+    format!(
+        "{} of the server's threads slept until a time with {}, {} with {}: a limit on the rate that delays requests, or \
+         something that is tried again after a pause.",
+        to.1,
+        users(to.0),
+        from.1,
+        users(from.0)
     )
 }
 

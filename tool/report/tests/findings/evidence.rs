@@ -281,6 +281,14 @@ fn waiting() -> Vec<WaitingEvidence> {
             alone_threads: None,
         },
         MoreThreadsWait { from_users: 2, from_threads: 1.0, to_users: 64, to_threads: 62.7 },
+        MoreThreadsSleep {
+            from_users: 5,
+            from_threads: 4.9,
+            from_ci: Some([4.84, 4.97]),
+            to_users: 10,
+            to_threads: 9.9,
+            to_ci: None,
+        },
     ]
 }
 

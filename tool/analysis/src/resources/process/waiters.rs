@@ -1,4 +1,4 @@
-//! Threads that wait at futexes: how many, and how many of them at one.
+//! Threads that wait at futexes: how many, and how many of them at one. And threads that sleep until a time.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,15 @@ use crate::statistics::batch_means::{Observation, batch_means};
 /// Fewer counts than this give no interval.
 const MIN_COUNTS: usize = 4;
 
-/// Threads of a group of processes that waited at futexes during one step.
+/// Threads of a group of processes that waited at futexes, or slept until a time, during one step.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Waiters {
     /// Threads of one process at one futex, where most waited; `None` where addresses may not be read.
     pub at_one: Option<Average>,
     /// Threads that waited for any futex, of all processes.
     pub in_all: Average,
+    /// Threads that slept until a time, of all processes; `None` where they were not looked at closely.
+    pub asleep: Option<Average>,
     /// Whether they were looked at many times a second, and not only when everything was sampled.
     pub closely: bool,
 }
@@ -48,51 +50,70 @@ impl Average {
 pub(super) struct Counts {
     at_one: Vec<f64>,
     in_all: Vec<f64>,
+    asleep: Vec<f64>,
     addresses: bool,
+}
+
+/// What one process's threads that were seen waited for at one moment.
+struct Seen {
+    futexes: Vec<u64>,
+    at_futexes: usize,
+    asleep: u32,
+    /// How many threads there are for each that was seen.
+    scale: f64,
 }
 
 impl Counts {
     /// Adds what one sample found of the processes of a group.
     pub(super) fn add_sample(&mut self, processes: &[&Process]) {
-        let waits = |process: &&&Process| {
+        let seen = |process: &&Process| {
             let waiting = process.threads.iter().filter(|thread| thread.state == ThreadState::Futex);
-            let futexes = waiting.clone().filter_map(|thread| thread.futex).collect::<Vec<_>>();
+            let futexes = waiting.clone().filter_map(|thread| thread.futex).collect();
             let sampled = process.threads.len() as f64;
             let scale = f64::from(process.thread_count).max(sampled) / sampled.max(1.0);
-            (futexes, waiting.count() as f64, scale)
+            Seen { futexes, at_futexes: waiting.count(), asleep: 0, scale }
         };
-        self.add(processes.iter().map(|process| waits(&process)));
+        self.add(processes.iter().map(seen));
     }
 
     /// The same of one look.
     fn add_look<'a>(&mut self, processes: impl Iterator<Item = &'a ProcessLook>) {
-        let waits = |process: &ProcessLook| {
-            let scale = f64::from(process.threads) / f64::from(process.looked_at.max(1));
-            (process.futexes.clone(), process.futexes.len() as f64, scale)
+        let seen = |process: &ProcessLook| Seen {
+            futexes: process.futexes.clone(),
+            at_futexes: process.futexes.len(),
+            asleep: process.asleep,
+            scale: f64::from(process.threads) / f64::from(process.looked_at.max(1)),
         };
         self.addresses = true;
-        self.add(processes.map(waits));
+        self.add(processes.map(seen));
     }
 
-    /// Adds one moment: of each process the addresses, the number of waiting threads seen, and how many threads there are for
-    /// each that was seen.
-    fn add(&mut self, processes: impl Iterator<Item = (Vec<u64>, f64, f64)>) {
-        let (mut most, mut sum) = (0.0, 0.0);
-        for (futexes, waiting, scale) in processes {
-            self.addresses |= !futexes.is_empty();
-            most = scaled(longest_queue(&futexes), scale).max(most);
-            sum += waiting * scale;
+    /// Adds one moment.
+    fn add(&mut self, processes: impl Iterator<Item = Seen>) {
+        let (mut most, mut in_all, mut asleep) = (0.0, 0.0, 0.0);
+        for seen in processes {
+            self.addresses |= !seen.futexes.is_empty();
+            most = scaled(longest_queue(&seen.futexes), seen.scale).max(most);
+            in_all += seen.at_futexes as f64 * seen.scale;
+            asleep += f64::from(seen.asleep) * seen.scale;
         }
         self.at_one.push(most);
-        self.in_all.push(sum);
+        self.in_all.push(in_all);
+        self.asleep.push(asleep);
     }
 
     pub(super) fn waiters(&self) -> Waiters {
         Waiters {
             at_one: self.addresses.then(|| Average::of(&self.at_one)),
             in_all: Average::of(&self.in_all),
+            asleep: None,
             closely: false,
         }
+    }
+
+    /// The same of looks, which tell who sleeps until a time.
+    fn looked_at(&self) -> Waiters {
+        Waiters { asleep: Some(Average::of(&self.asleep)), closely: true, ..self.waiters() }
     }
 }
 
@@ -117,7 +138,7 @@ pub(crate) fn looked_at(looks: &[ThreadLook], role: Role, name: &str) -> Option<
     for look in looks.iter().filter(|look| look.processes.iter().any(|process| of(&process))) {
         counts.add_look(look.processes.iter().filter(of));
     }
-    (!counts.in_all.is_empty()).then(|| Waiters { closely: true, ..counts.waiters() })
+    (!counts.in_all.is_empty()).then(|| counts.looked_at())
 }
 
 #[cfg(test)]
@@ -169,6 +190,14 @@ mod tests {
         (0..6).for_each(|_| counts.add_sample(&[&process, &process]));
         let waiters = counts.waiters();
         assert_eq!((waiters.at_one, waiters.in_all), (None, Average { mean: 4.0, half_width: Some(0.0) }));
+        assert_eq!(waiters.asleep, None, "samples do not tell");
+    }
+
+    #[test]
+    fn who_sleeps_until_a_time_is_counted_over_all_processes_and_all_threads() {
+        let sleeps = |asleep| ProcessLook { asleep, ..app(200, 100, &[]) };
+        let waiters = seen(&[vec![sleeps(30), sleeps(20)], vec![sleeps(40)]]);
+        assert_eq!((waiters.asleep.unwrap().mean, waiters.in_all.mean), (90.0, 0.0));
     }
 
     proptest! {

@@ -139,6 +139,23 @@ pub enum WaitingEvidence {
         /// Threads that waited there, on average.
         to_threads: f64,
     },
+    /// More users made more threads of the server sleep until a time.
+    MoreThreadsSleep {
+        /// N*.
+        from_users: u32,
+        /// Threads that slept, on average.
+        from_threads: f64,
+        /// 95 % interval of that, [lo, hi]; absent where there were too few counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from_ci: Option<[f64; 2]>,
+        /// More users.
+        to_users: u32,
+        /// Threads that slept with them.
+        to_threads: f64,
+        /// 95 % interval of that, [lo, hi]; absent where there were too few counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to_ci: Option<[f64; 2]>,
+    },
 }
 
 /// An experiment that compared response times (see [`crate::tell_apart`]).

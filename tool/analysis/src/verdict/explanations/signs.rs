@@ -41,6 +41,11 @@ impl Sign {
         other: 1.0,
     };
 
+    fn of(waiters: waiters::Ratios) -> Self {
+        let waiters::Ratios { lock, pool, rate_limit } = waiters;
+        Self { one: lock, pool, rate_limit, ..Self::NONE }
+    }
+
     pub(super) fn ratio(&self, cause: Cause) -> f64 {
         match cause {
             Cause::One => self.one,
@@ -60,6 +65,7 @@ impl Sign {
 pub(super) fn all(curve: &Curve) -> Vec<Sign> {
     let all = [
         threads(curve),
+        sleepers(curve),
         unread(curve),
         falls(curve),
         waiting_to_be_accepted(curve),
@@ -72,8 +78,12 @@ pub(super) fn all(curve: &Curve) -> Vec<Sign> {
 /// Threads that wait at one futex, more of them with more users: they wait for a lock, or for a semaphore before a pool. A
 /// runtime with a scheduler of its own shows none.
 fn threads(curve: &Curve) -> Option<Sign> {
-    let waiters::Ratios { lock, pool } = waiters::ratios(curve)?;
-    Some(Sign { one: lock, pool, ..Sign::NONE })
+    waiters::ratios(curve).map(Sign::of)
+}
+
+/// Threads that sleep until a time, more of them with more users: each is delayed, and waits for no other.
+fn sleepers(curve: &Curve) -> Option<Sign> {
+    waiters::ratios_asleep(curve).map(Sign::of)
 }
 
 /// Requests that the tier where they queue has not read have no thread yet that could wait for a lock; those it has read
