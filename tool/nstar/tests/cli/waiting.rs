@@ -90,6 +90,28 @@ fn a_mutex_held_for_longer_the_more_wait_is_a_lock() {
     assert!(evidence.contains("fell-with-users"), "{}", verdict(&run));
 }
 
+/// A thread per connection; each request takes 40 ms, once it is its turn: every 10 ms.
+const A_RATE_THAT_DELAYS: &str = r#"
+gate, due = threading.Lock(), [time.monotonic()]
+def delay():
+    with gate:
+        turn = max(time.monotonic(), due[0])
+        due[0] = turn + 0.01
+    time.sleep(max(0, turn - time.monotonic()))
+    time.sleep(0.04)
+serve(keep, delay)
+"#;
+
+#[test]
+fn requests_delayed_beyond_a_rate_are_a_rate_limit_where_threads_are_seen_to_sleep() {
+    let place = Place::beside_sleepers();
+    let server = Server::python(&format!("{HTTP}{A_RATE_THAT_DELAYS}"));
+    let Some(run) = named(&place, &server.url("/"), &["-c", "1..32", "-d", "2s"]) else { return };
+    assert_eq!(kind(&run), "rate-limit", "{}", verdict(&run));
+    let evidence = verdict(&run)["bottleneck"]["findings"].to_string();
+    assert!(evidence.contains("more-threads-sleep"), "{}", verdict(&run));
+}
+
 /// Lets 100 requests a second through, evenly, and rejects the others at once.
 const A_RATE_LIMIT: &str = r#"
 gate, last = threading.Lock(), [time.monotonic()]
