@@ -59,5 +59,5 @@ pub use kernel_files::{KernelPaths, Pid};
 pub use speed::SpeedProbe;
 pub use stoppable::Stoppable;
 pub use topology::Topology;
-pub use topology::find::{find, find_all, find_in};
-pub use watcher::Watcher;
+pub use topology::find::{find, find_all, find_for_far_load, find_in};
+pub use watcher::{Taken, Watcher};

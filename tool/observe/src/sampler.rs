@@ -121,7 +121,9 @@ fn roles(topology: &Topology) -> BTreeMap<Pid, Role> {
     let mut roles = BTreeMap::new();
     roles.extend(topology.downstream.iter().map(|pid| (*pid, Role::Downstream)));
     roles.extend(topology.servers.iter().map(|pid| (*pid, Role::Server)));
-    roles.insert(std::process::id(), Role::Generator);
+    if !topology.load_is_far {
+        roles.insert(std::process::id(), Role::Generator);
+    }
     roles
 }
 

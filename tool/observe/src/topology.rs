@@ -48,6 +48,8 @@ pub struct Topology {
     pub(crate) namespaces: Vec<Namespace>,
     /// What the tiers were seen to call.
     pub(crate) calls: BTreeMap<Callee, Call>,
+    /// Whether the load comes from another host, so that this process is not the generator.
+    pub(crate) load_is_far: bool,
 }
 
 impl Topology {
@@ -62,7 +64,14 @@ impl Topology {
             listeners: BTreeMap::new(),
             namespaces: Vec::new(),
             calls: BTreeMap::new(),
+            load_is_far: false,
         }
+    }
+
+    /// The same for a load that comes from another host: this process is no part of the measurement then.
+    #[must_use]
+    pub fn with_far_load(self) -> Self {
+        Self { load_is_far: true, ..self }
     }
 
     fn joined_with(mut self, other: Self) -> Self {

@@ -29,6 +29,12 @@ const LOOK_PERIOD: Duration = Duration::from_millis(40);
 /// The golden ratio: its multiples are spread evenly, whatever period the server has.
 const SPREAD: f64 = 0.618_033_988_749_895;
 
+/// The most samples that wait to be taken: four seconds of them, so that a stream may stall for a moment.
+const UNTAKEN_MAX: usize = 16;
+
+/// Looks that are made between two samples, at most.
+const LOOKS_PER_SAMPLE: usize = 16;
+
 /// The shortest time between searches for new processes.
 const TRACK_PERIOD: Duration = Duration::from_secs(1);
 
@@ -46,6 +52,17 @@ pub struct Watcher {
     thread: Option<JoinHandle<()>>,
 }
 
+/// What a watcher saw since it was last asked.
+#[derive(Debug, Clone, Default)]
+pub struct Taken {
+    /// The samples, in order of time.
+    pub samples: Vec<Counters>,
+    /// The looks at threads, in order of time.
+    pub looks: Vec<ThreadLook>,
+    /// How many samples and looks were dropped, because nobody took them in time.
+    pub left_out: u64,
+}
+
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
@@ -58,6 +75,10 @@ struct State {
     looks: Vec<ThreadLook>,
     /// Whether to look at threads between the samples.
     closely: bool,
+    /// The most samples that are kept until they are taken, and as many looks for each; `None`: all, for as long as it runs.
+    most: Option<usize>,
+    /// How many were dropped since the last were taken, because they were more.
+    left_out: u64,
     topology: Topology,
     /// How many samples were requested by [`Watcher::sample_now`], and how many of these requests are fulfilled.
     requested: u64,
@@ -72,10 +93,34 @@ impl Watcher {
     /// # Errors
     /// When no thread can be started.
     pub fn start(paths: KernelPaths, topology: Topology, period: Duration) -> Result<Self, ObserveError> {
+        Self::start_keeping(None, paths, topology, period)
+    }
+
+    /// Starts to sample the same way, for somebody who takes what was seen with [`Watcher::take`]. What is not taken is kept
+    /// up to a limit; beyond that the oldest is dropped.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn start_for_taking(
+        paths: KernelPaths,
+        topology: Topology,
+        period: Duration,
+    ) -> Result<Self, ObserveError> {
+        Self::start_keeping(Some(UNTAKEN_MAX), paths, topology, period)
+    }
+
+    fn start_keeping(
+        most: Option<usize>,
+        paths: KernelPaths,
+        topology: Topology,
+        period: Duration,
+    ) -> Result<Self, ObserveError> {
         let state = State {
             samples: Vec::new(),
             looks: Vec::new(),
             closely: false,
+            most,
+            left_out: 0,
             topology,
             requested: 0,
             fulfilled: 0,
@@ -92,6 +137,30 @@ impl Watcher {
             })
             .map_err(ObserveError::Thread)?;
         Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Has a sample taken soon, and does not wait for it.
+    pub fn request_sample(&self) {
+        self.shared.lock().requested += 1;
+        self.shared.changed.notify_all();
+    }
+
+    /// Takes out what was seen since the last call; waits for the next sample if there is none, but no longer than this.
+    #[must_use]
+    pub fn take(&self, patience: Duration) -> Taken {
+        let mut state = self.shared.lock();
+        if state.samples.is_empty() {
+            let waited = self
+                .shared
+                .changed
+                .wait_timeout_while(state, patience, |state| state.samples.is_empty() && !state.finished);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Taken {
+            samples: std::mem::take(&mut state.samples),
+            looks: std::mem::take(&mut state.looks),
+            left_out: std::mem::take(&mut state.left_out),
+        }
     }
 
     /// Takes a sample now and returns once it is there, for the borders of a measurement.
@@ -165,6 +234,18 @@ impl Drop for Watcher {
     }
 }
 
+impl State {
+    /// Drops what is more than may be kept.
+    fn drop_oldest(&mut self) {
+        let Some(most) = self.most else { return };
+        let samples = self.samples.len().saturating_sub(most);
+        let looks = self.looks.len().saturating_sub(most * LOOKS_PER_SAMPLE);
+        self.samples.drain(..samples);
+        self.looks.drain(..looks);
+        self.left_out += (samples + looks) as u64;
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -201,7 +282,10 @@ fn watch(shared: &Shared, paths: &KernelPaths, period: Duration) {
         let start = Start::now();
         if due.wants_look(shared, start.at_us) {
             let look = sampler.look();
-            shared.lock().looks.push(look);
+            let mut state = shared.lock();
+            state.looks.push(look);
+            state.drop_oldest();
+            drop(state);
             due.look_at_us = start.next(due.next_pause(), LOOK_SHARE);
         } else {
             tracker.add_children(&mut topology);
@@ -264,6 +348,7 @@ impl Start {
 fn publish(shared: &Shared, counters: Counters, topology: &Topology, requested: u64) {
     let mut state = shared.lock();
     state.samples.push(counters);
+    state.drop_oldest();
     if state.topology != *topology {
         state.topology = topology.clone();
     }

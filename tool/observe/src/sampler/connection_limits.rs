@@ -43,13 +43,16 @@ impl ConnectionLimitSampler {
     /// The limits of our own namespace, then those of the server's if that is another.
     pub(super) fn sample(&mut self, topology: &Topology) -> Vec<ConnectionLimits> {
         let most = self.most_tracked();
-        let mut limits = vec![self.own.sample(most, topology.target)];
+        let own = self.own.sample(most, topology.target);
+        let mut limits = vec![ConnectionLimits { of_server: topology.load_is_far, ..own }];
         let server = topology.namespace.as_ref().filter(|server| server.id != self.own.namespace.id);
         match server {
             None => self.server = None,
             Some(namespace) => {
                 let kept = self.server.take().filter(|kept| kept.namespace == *namespace);
                 let of = kept.unwrap_or_else(|| OfNamespace::new(&self.paths, namespace.clone()));
+                // Where the load is far, our own namespace is nobody's.
+                limits.retain(|limits| !limits.of_server);
                 limits.push(ConnectionLimits {
                     of_server: true,
                     ..self.server.insert(of).sample(most, topology.target)

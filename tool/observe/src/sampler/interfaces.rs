@@ -15,21 +15,13 @@ use crate::topology::namespaces::Namespace;
 /// Link speed, route and names change rarely, so they are read once in this many samples.
 const SAMPLES_PER_SLOW_READ: u32 = 8;
 
-/// The end of the load's path that a namespace is.
-#[derive(Debug, Clone, Copy)]
-enum End {
-    /// Packets leave here for the target.
-    Generator,
-    /// One of the interfaces has the target's address.
-    Server,
-}
-
 /// Samples the interfaces of one namespace.
 #[derive(Debug)]
 pub(super) struct InterfaceSampler {
     dev: SampledFile,
     netlink: Option<NetlinkSockets>,
-    end: End,
+    /// Whether the namespace is another than our own.
+    is_other: bool,
     /// Where link speeds are found; only for our own namespace.
     class: Option<PathBuf>,
     slow: SlowlyChanging,
@@ -45,23 +37,31 @@ struct SlowlyChanging {
 
 impl InterfaceSampler {
     pub(super) fn of_own_namespace(paths: &KernelPaths) -> Self {
-        Self::new(&Namespace::own(paths), End::Generator, Some(paths.sys.join("class/net")))
+        Self::new(&Namespace::own(paths), false, Some(paths.sys.join("class/net")))
     }
 
     pub(super) fn of_server_namespace(namespace: &Namespace) -> Self {
-        Self::new(namespace, End::Server, None)
+        Self::new(namespace, true, None)
     }
 
-    fn new(namespace: &Namespace, end: End, class: Option<PathBuf>) -> Self {
+    fn new(namespace: &Namespace, is_other: bool, class: Option<PathBuf>) -> Self {
         let dev = SampledFile::new(namespace.net.join("dev"));
-        Self { dev, netlink: namespace.netlink(), end, class, slow: SlowlyChanging::default(), samples: 0 }
+        Self {
+            dev,
+            netlink: namespace.netlink(),
+            is_other,
+            class,
+            slow: SlowlyChanging::default(),
+            samples: 0,
+        }
     }
 
-    /// Takes a sample of all interfaces, and marks the one that carries traffic between us and `target`.
-    pub(super) fn sample(&mut self, target: IpAddr) -> Vec<Interface> {
+    /// Takes a sample of all interfaces, and marks the one that carries the load: where packets leave for `target`, or,
+    /// at the server's end, the one that has its address.
+    pub(super) fn sample(&mut self, target: IpAddr, is_servers_end: bool) -> Vec<Interface> {
         let mut interfaces = network::interfaces(&self.dev.text());
         if self.samples.is_multiple_of(SAMPLES_PER_SLOW_READ) {
-            self.read_slowly_changing(&interfaces, target);
+            self.read_slowly_changing(&interfaces, target, is_servers_end);
         }
         self.samples = self.samples.wrapping_add(1);
         let mut shaping = self.shaping();
@@ -69,21 +69,21 @@ impl InterfaceSampler {
             interface.link_bits_per_s = self.slow.speeds.get(&interface.name).copied();
             interface.carries_load = self.carries_load(&interface.name);
             fill(interface, shaping.remove(&interface.name).unwrap_or_default());
-            if let End::Server = self.end {
+            if self.is_other {
                 interface.name.push_str(" (server's namespace)");
             }
         }
         interfaces
     }
 
-    fn read_slowly_changing(&mut self, interfaces: &[Interface], target: IpAddr) {
+    fn read_slowly_changing(&mut self, interfaces: &[Interface], target: IpAddr, is_servers_end: bool) {
         let speed = |interface: &Interface| Some((interface.name.clone(), self.link_speed(&interface.name)?));
         self.slow.speeds = interfaces.iter().filter_map(speed).collect();
         let Some(netlink) = &mut self.netlink else { return };
         self.slow.names = route::names(&mut netlink.route).unwrap_or_default();
-        let carrier = match self.end {
-            End::Generator => route::interface_towards(&mut netlink.route, target),
-            End::Server => route::interface_with(&mut netlink.route, target),
+        let carrier = match is_servers_end {
+            false => route::interface_towards(&mut netlink.route, target),
+            true => route::interface_with(&mut netlink.route, target),
         };
         self.slow.carrier = carrier.unwrap_or_default();
     }
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn the_load_of_a_local_target_goes_through_loopback() {
-        let found =
-            InterfaceSampler::of_own_namespace(&KernelPaths::default()).sample("127.0.0.1".parse().unwrap());
+        let found = InterfaceSampler::of_own_namespace(&KernelPaths::default())
+            .sample("127.0.0.1".parse().unwrap(), false);
         let carriers: Vec<_> = found.iter().filter(|interface| interface.carries_load).collect();
         assert_eq!(carriers.len(), 1);
         assert_eq!((carriers[0].name.as_str(), carriers[0].link_bits_per_s), ("lo", None));
@@ -152,7 +152,7 @@ mod tests {
         )
         .unwrap();
         let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cg") };
-        let found = InterfaceSampler::of_own_namespace(&paths).sample("127.0.0.1".parse().unwrap());
+        let found = InterfaceSampler::of_own_namespace(&paths).sample("127.0.0.1".parse().unwrap(), false);
         let speeds: Vec<_> = found.iter().map(|interface| interface.link_bits_per_s).collect();
         assert_eq!(speeds, [Some(1_000_000_000), None, None]);
     }

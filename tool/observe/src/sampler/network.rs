@@ -42,18 +42,19 @@ impl NetworkSampler {
 
     /// The interfaces of our namespace, then those of the server's if that is another.
     pub(super) fn interfaces(&mut self, topology: &Topology) -> Vec<Interface> {
-        let mut interfaces = self.own.sample(topology.target.ip());
+        let mut interfaces = self.own.sample(topology.target.ip(), topology.load_is_far);
         if let Some(others) = &mut self.server(topology).interfaces {
-            interfaces.extend(others.sample(topology.target.ip()));
+            interfaces.extend(others.sample(topology.target.ip(), true));
         }
         interfaces
     }
 
-    /// TCP's counters in the server's namespace and in our own, from which the load comes.
+    /// TCP's counters in the server's namespace and in our own, if the load comes from it.
     pub(super) fn tcp(&mut self, topology: &Topology) -> (Tcp, Tcp) {
         let server = self.server(topology).namespace.clone();
         let generator = tcp(&self.own_namespace);
-        (if server.id == self.own_namespace.id { generator } else { tcp(&server) }, generator)
+        let of_server = if server.id == self.own_namespace.id { generator } else { tcp(&server) };
+        (of_server, if topology.load_is_far { Tcp::default() } else { generator })
     }
 
     /// The listening sockets of the server, and of the tiers behind it that live in its namespace.

@@ -29,6 +29,35 @@ pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
     others.iter().try_fold(find(*first)?, |all, target| Ok(all.joined_with(find(*target)?)))
 }
 
+/// Finds what serves the port of each address on this host, for somebody elsewhere who calls it by an address that need
+/// not be one of this host's: address translation changes it on the way. The topology is of all that were found, or of
+/// none. With it comes for each address where its processes listen, or why they were not found.
+pub fn find_for_far_load(targets: &[SocketAddr]) -> (Topology, Vec<Result<SocketAddr, ObserveError>>) {
+    let found: Vec<_> = targets.iter().map(|target| find_by_port(*target)).collect();
+    let topologies = found.iter().filter_map(|found| found.as_ref().ok()).cloned();
+    let nowhere = || SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+    let first = targets.first().copied().unwrap_or_else(nowhere);
+    let all = topologies.reduce(Topology::joined_with).unwrap_or_else(|| Topology::unseen(first));
+    (all.with_far_load(), found.into_iter().map(|found| Ok(found?.target)).collect())
+}
+
+/// Finds what serves the address, or else the same port at any other.
+fn find_by_port(target: SocketAddr) -> Result<Topology, ObserveError> {
+    let error = match find(target) {
+        Err(error @ (ObserveError::NotLocal(_) | ObserveError::NotListening(_))) => error,
+        found => return found,
+    };
+    let paths = KernelPaths::default();
+    let tree = ProcessTree::read(&paths)?;
+    let namespaces = Namespaces::read(&paths, &tree);
+    match namespaces.listening_on_port(target.port()) {
+        Some((namespace, listeners, address)) => {
+            topology(&paths, (&tree, &namespaces), (namespace, listeners), address)
+        }
+        None => Err(error),
+    }
+}
+
 /// Does what [`find`] does, with files from `paths`.
 ///
 /// # Errors
@@ -37,15 +66,25 @@ pub fn find_in(paths: &KernelPaths, target: SocketAddr) -> Result<Topology, Obse
     let target = SocketAddr::new(target.ip().to_canonical(), target.port());
     let tree = ProcessTree::read(paths)?;
     let namespaces = Namespaces::read(paths, &tree);
-    let (namespace, listeners) = listening(&namespaces, target)?;
+    let listening = listening(&namespaces, target)?;
+    topology(paths, (&tree, &namespaces), listening, target)
+}
+
+/// The processes that hold the sockets which listen in a namespace, and the tiers behind them.
+fn topology(
+    paths: &KernelPaths,
+    (tree, namespaces): (&ProcessTree, &Namespaces),
+    (namespace, listeners): (Namespace, BTreeSet<u64>),
+    target: SocketAddr,
+) -> Result<Topology, ObserveError> {
     let holders = socket_holders(paths, tree.pids(), &listeners);
     let mut topology = Topology {
-        servers: servers(&tree, target, &holders)?,
+        servers: servers(tree, target, &holders)?,
         namespace: Some(namespace),
         listeners: holders.owners(&listeners),
         ..Topology::unseen(target)
     };
-    TierSearch::default().extend(paths, &tree, &namespaces, &mut topology);
+    TierSearch::default().extend(paths, tree, namespaces, &mut topology);
     Ok(topology)
 }
 

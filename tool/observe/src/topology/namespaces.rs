@@ -167,6 +167,20 @@ impl Namespaces {
             .chain(others)
     }
 
+    /// The first namespace, our own before others, in which anything listens on the port, with the inodes of the sockets
+    /// that listen on one address and that address.
+    pub(crate) fn listening_on_port(&self, port: u16) -> Option<(Namespace, BTreeSet<u64>, SocketAddr)> {
+        self.all.iter().find_map(|namespace| {
+            let sockets = namespace.sockets();
+            let listens =
+                |socket: &&TcpSocket| socket.state == TcpState::Listen && socket.local.port() == port;
+            // What listens on any address is called from elsewhere rather than what listens on loopback alone.
+            let rank = |socket: &&TcpSocket| (socket.local.ip().is_loopback(), socket.local.is_ipv6());
+            let address = sockets.iter().filter(listens).min_by_key(rank)?.local;
+            Some((namespace.clone(), accepting(&sockets, address), address))
+        })
+    }
+
     /// The namespace of a process; our own if that may not be seen.
     pub(crate) fn of(&self, pid: Pid) -> Option<&Namespace> {
         self.all.get(self.of.get(&pid).copied().unwrap_or(0))

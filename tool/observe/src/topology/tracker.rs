@@ -54,7 +54,7 @@ impl TopologyTracker {
 
     fn find_again(&self, topology: &mut Topology) {
         if let Ok(found) = find_in(&self.paths, topology.target) {
-            *topology = found;
+            *topology = Topology { load_is_far: topology.load_is_far, ..found };
         }
     }
 
