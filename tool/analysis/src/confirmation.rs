@@ -264,7 +264,7 @@ mod tests {
     use crate::run::{LeftAloneReason, ResourceKind};
 
     fn tier(name: &str) -> Processes {
-        Processes { role: Role::Server, name: name.into(), pid: Some(7), processes: 1 }
+        Processes { role: Role::Server, name: name.into(), pid: Some(7), processes: 1, on: None }
     }
 
     /// Blocks in which a tenth of the time costs `share` of the requests, with some noise.
@@ -400,7 +400,7 @@ mod tests {
         assert!(!is_called_for(&bottleneck));
         bottleneck.alternatives = vec![explanation("front", 0.35)];
         assert!(is_called_for(&bottleneck));
-        bottleneck.identity = Some(Identity::Host);
+        bottleneck.identity = Some(Identity::Host { on: None });
         assert!(!is_called_for(&bottleneck), "no tier holds it");
         assert!(!is_called_for(&Bottleneck { kind: ResourceKind::None, ..Bottleneck::default() }));
         assert!(is_called_for(&Bottleneck { kind: ResourceKind::Unknown, ..Bottleneck::default() }));
@@ -427,9 +427,9 @@ mod tests {
         assert!(other.doubts.is_empty(), "{:?}", other.doubts);
 
         let mut device = verdict_of("front");
-        device.bottleneck.identity = Some(Identity::Host);
+        device.bottleneck.identity = Some(Identity::Host { on: None });
         carry(&mut device, &shown);
-        assert_eq!(device.bottleneck.identity, Some(Identity::Host));
+        assert_eq!(device.bottleneck.identity, Some(Identity::Host { on: None }));
         // Where the other tier is no explanation of the measurement, both stand against each other.
         let mut against = verdict_of("front");
         carry(&mut against, &shown);

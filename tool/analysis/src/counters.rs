@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A sample of a host.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
     /// When, microseconds of the monotonic clock shared with [`crate::ticks::Tick`].
     pub at_us: u64,
@@ -55,7 +55,7 @@ pub struct DatabaseSample {
 }
 
 /// Time one processor spent in each state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
     /// The processor's number.
     pub number: u32,
@@ -93,7 +93,7 @@ pub enum Role {
 }
 
 /// One process. Command lines are not kept: they may hold secrets.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// Process number.
     pub pid: u32,
@@ -143,7 +143,7 @@ pub struct Process {
 }
 
 /// One thread.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
     /// Thread number.
     pub tid: u32,
@@ -160,7 +160,7 @@ pub struct Thread {
 }
 
 /// The state of a thread when it was sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum ThreadState {
     /// On a processor or waiting for one.
     Running,
@@ -176,7 +176,7 @@ pub enum ThreadState {
 }
 
 /// Which futexes the threads of the server and of the tiers behind it waited for at one moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadLook {
     /// When, microseconds of the monotonic clock shared with [`crate::ticks::Tick`].
     pub at_us: u64,
@@ -185,7 +185,7 @@ pub struct ThreadLook {
 }
 
 /// What the threads of one process waited for at one moment, where the system call that they are in tells it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLook {
     /// Its role in the measurement.
     pub role: Role,
@@ -202,7 +202,7 @@ pub struct ProcessLook {
 }
 
 /// A cgroup CPU quota (v1 or v2).
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuQuota {
     /// The cgroup's path below the mount point.
     pub cgroup: String,
@@ -219,7 +219,7 @@ pub struct CpuQuota {
 }
 
 /// A limit of a cgroup on a block device (v1 or v2), and the use counted against it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoLimit {
     /// The cgroup's path below the mount point.
     pub cgroup: String,
@@ -234,7 +234,7 @@ pub struct IoLimit {
 }
 
 /// A limit of a cgroup on memory (v1 or v2), and what was counted against it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryLimit {
     /// The cgroup's path below the mount point.
     pub cgroup: String,
@@ -274,7 +274,7 @@ pub enum IoRate {
 }
 
 /// A block device.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disk {
     /// Kernel name, such as `vda`.
     pub name: String,
@@ -303,7 +303,7 @@ pub struct Disk {
 }
 
 /// A network interface.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interface {
     /// Kernel name, such as `eth0`; followed by the namespace in brackets where it is not our own.
     pub name: String,
@@ -328,7 +328,7 @@ pub struct Interface {
 }
 
 /// A listening TCP socket.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Listener {
     /// The port.
     pub port: u16,
@@ -341,7 +341,7 @@ pub struct Listener {
 }
 
 /// TCP counters of a network namespace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tcp {
     /// Segments sent again.
     pub retransmits: u64,
@@ -358,7 +358,7 @@ pub struct Tcp {
 }
 
 /// What limits the connections of a network namespace.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionLimits {
     /// Whether it is the server's namespace, and not that of the generator as well.
     pub of_server: bool,
@@ -374,7 +374,7 @@ pub struct ConnectionLimits {
 }
 
 /// Local ports in use towards one address, or held after their connections ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortsHeld {
     /// The address.
     pub address: SocketAddr,
@@ -385,7 +385,7 @@ pub struct PortsHeld {
 }
 
 /// Connections that a firewall or address translation keeps track of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tracked {
     /// How many there are (gauge).
     pub connections: u64,
@@ -411,13 +411,22 @@ pub enum ServerAddress {
     },
 }
 
+/// The same in formats that do not name what they hold.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ServerAddress")]
+enum UntaggedAddress {
+    Tcp { address: SocketAddr },
+    Unix { path: String },
+}
+
 /// The connections that lead to one address, and the requests on them (gauges).
 ///
 /// A request is outstanding from the moment it is sent until its response is. While nobody has read it, it is `unread`;
 /// after that it is `held`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// Where they lead.
+    #[serde(with = "UntaggedAddress")]
     pub address: ServerAddress,
     /// The process that listens there; `None` where it is on another host or may not be seen.
     pub server: Option<u32>,
@@ -438,7 +447,7 @@ pub struct Hop {
 }
 
 /// Time in which tasks stalled for want of a resource.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pressure {
     /// Some task waited for a processor.
     pub cpu_some_us: u64,
@@ -453,7 +462,7 @@ pub struct Pressure {
 }
 
 /// Memory of a host.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Total (gauge).
     pub total_bytes: u64,

@@ -7,6 +7,7 @@ mod connection_limits;
 mod device;
 mod hops;
 mod host;
+mod joined;
 mod locks;
 mod memory_limit;
 mod process;
@@ -16,6 +17,7 @@ pub use connection_limits::{PortUse, TableUse};
 pub use device::{DiskUse, LinkUse};
 pub use hops::{GroupKey, HopUse, Hops};
 pub use host::{CpuUse, HostUse, Listening};
+pub use joined::Observer;
 pub use locks::LockUse;
 pub use memory_limit::MemoryUse;
 pub use process::{
@@ -23,6 +25,7 @@ pub use process::{
 };
 
 use crate::counters::{Counters, DatabaseSample, Role, ThreadLook};
+use crate::run::HostName;
 
 /// The use of each resource during one step. The default is "nothing was seen".
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,8 +36,8 @@ pub struct Usage {
     pub samples: usize,
     /// Processes by role and name: all workers of one server are one group.
     pub groups: Vec<Group>,
-    /// Processors, pressure and memory.
-    pub host: HostUse,
+    /// Processors, pressure and memory of each host, the generator's first.
+    pub hosts: Vec<HostUse>,
     /// Block devices.
     pub disks: Vec<DiskUse>,
     /// Network interfaces.
@@ -79,6 +82,18 @@ impl Usage {
         if self.observed() { self.tiers().map(|group| group.disk_read_bytes_per_s).sum() } else { None }
     }
 
+    /// A host; `None` where its processors were not watched.
+    pub fn host(&self, name: &HostName) -> Option<&HostUse> {
+        self.hosts.iter().find(|host| host.name == *name)
+    }
+
+    /// The hosts that the server and the tiers behind it run on; where none of them was seen, all that were watched.
+    pub fn tier_hosts(&self) -> impl Iterator<Item = &HostUse> {
+        let of_tier = |host: &HostUse| self.tiers().any(|group| group.machine == host.name);
+        let unseen = self.tiers().next().is_none();
+        self.hosts.iter().filter(move |host| unseen || of_tier(host))
+    }
+
     /// The load generator.
     pub fn generator(&self) -> Option<&Group> {
         self.groups.iter().find(|group| group.role == Role::Generator)
@@ -115,7 +130,7 @@ fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
         ports: connection_limits::ports(&samples),
         memory_limits,
         locks: None,
-        host,
+        hosts: vec![host],
     }
 }
 

@@ -26,7 +26,7 @@ pub use evidence::{
     HopEvidence, KernelEvidence, LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares,
     TierDemand, TierTime, TimesCompared, WaitingEvidence,
 };
-pub use identity::{Database, DiskLimit, Identity, Processes, ResourceKind, Unit, Words};
+pub use identity::{Database, DiskLimit, HostName, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use probability::Probability;
@@ -34,7 +34,7 @@ pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use step::{
     Again, Connecting, Generator, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall, Step,
 };
-pub use unwatched::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
+pub use unwatched::{AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
 pub use verdict::{Bottleneck, Explanation, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, FewerUsers, ListenQueue, Replaced, Warning, WarningKind};
 

@@ -172,11 +172,17 @@ fn unexplained(curve: &Curve) -> Finding {
 }
 
 fn busiest_of_all(curve: &Curve) -> Option<Seen> {
-    let top = mean_uses(curve).into_iter().next()?;
+    // What keeps the processors of the generator's own host busy is nothing to servers on another.
+    let hosts = || curve.star().into_iter().flat_map(|star| star.usage.tier_hosts());
+    let is_elsewhere = |resource: &Identity| match resource {
+        Identity::Host { on } => hosts().all(|host| host.name != *on),
+        _ => false,
+    };
+    let top = mean_uses(curve).into_iter().find(|seen| !is_elsewhere(&seen.resource))?;
     let busy = top.utilisation();
     let aside = if busy < FULL {
         None
-    } else if top.resource == Identity::Host {
+    } else if matches!(top.resource, Identity::Host { .. }) {
         Some(Aside::OthersUsedIt { tier_cores: shared::tier_cores(curve) })
     } else {
         processor::busy_whatever_the_load(curve, &top.resource).then_some(Aside::WhateverTheLoad)

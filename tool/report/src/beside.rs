@@ -167,7 +167,7 @@ fn put_name(holder: &mut Words, identity: &mut Option<Identity>) {
 
 fn take_name(holder: &mut Words, identity: &mut Option<Identity>) {
     let name = holder.take();
-    let named = || if name == "host" { Some(Identity::Host) } else { Identity::named(name) };
+    let named = || if name == "host" { Some(Identity::Host { on: None }) } else { Identity::named(name) };
     *identity = identity.take().or_else(named);
 }
 

@@ -59,7 +59,7 @@ fn the_host_of_an_older_file_is_the_host() {
     let mut written: Value = serde_json::from_str(FILES[0].1).unwrap();
     written["steps"][0]["resources"][0]["holder"] = "host".into();
     let run = parse(&written.to_string()).unwrap();
-    assert_eq!(run.steps[0].resources[0].identity, Some(Identity::Host));
+    assert_eq!(run.steps[0].resources[0].identity, Some(Identity::Host { on: None }));
     assert_eq!(parse(&json(&run).unwrap()).unwrap(), run);
 }
 

@@ -96,6 +96,7 @@ impl<'a> Gathered<'a> {
             load: shape(plan, circumstances),
             kind: measured.kind,
             unwatched: watch.unwatched.clone(),
+            agents: Vec::new(),
             rest: measured.rest.map(|rest| usage(&watch.covering(rest), &[], rest)).unwrap_or_default(),
             database: measured.database.map(DatabaseWatch::watched),
             cold: circumstances.cold,

@@ -175,6 +175,7 @@ fn tier(((role, name), pids): (&(Role, String), &Vec<u32>)) -> (Processes, Vec<u
         name: name.clone(),
         pid: pids.first().copied().filter(|_| pids.len() == 1),
         processes: u32::try_from(pids.len()).unwrap_or(u32::MAX),
+        on: None,
     };
     (processes, pids.clone())
 }

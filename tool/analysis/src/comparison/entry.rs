@@ -191,7 +191,7 @@ fn not_as_asked(run: &Run, runs: &[Finished]) -> Vec<Doubt> {
 }
 
 fn is_host(resource: &Resource) -> bool {
-    resource.identity == Some(Identity::Host)
+    matches!(resource.identity, Some(Identity::Host { .. }))
 }
 
 /// Whether it is the processor time of the server or of a tier behind it.
@@ -286,7 +286,7 @@ mod tests {
         };
         let sink = Processes { name: "nstar-sink".to_owned(), pid: Some(8), ..Processes::default() };
         run.steps[0].resources = vec![
-            resource(Identity::Host, 0.9 + others, 2.0),
+            resource(Identity::Host { on: None }, 0.9 + others, 2.0),
             resource(Identity::Processes(sink), 0.5, 1.0),
             resource(Identity::Generator, 0.4, 1.0),
         ];

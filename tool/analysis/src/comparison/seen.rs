@@ -214,7 +214,7 @@ fn fits(limit: &Limit, kind: ResourceKind, holder: Option<&str>) -> bool {
 
 fn name_of(identity: &Identity) -> Option<&str> {
     match identity {
-        Identity::Disk { name } | Identity::Link { name } => Some(name),
+        Identity::Disk { name, .. } | Identity::Link { name, .. } => Some(name),
         other => other.processes().map(|processes| processes.name.as_str()),
     }
 }

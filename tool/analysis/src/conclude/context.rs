@@ -1,7 +1,7 @@
 //! What a conclusion needs to know beside the measurements.
 
 use crate::resources::Usage;
-use crate::run::{FewerUsers, LoadShape, ServerUnwatched};
+use crate::run::{AgentTrouble, FewerUsers, LoadShape, ServerUnwatched};
 use crate::verdict::WatchedDatabase;
 use crate::{confirmation, tell_apart};
 
@@ -15,6 +15,8 @@ pub struct Context {
     /// The reason why the server's processes could not be watched, if there is one. N* stands then, but its cause stays
     /// unknown (unless it is the generator, or a link of this host).
     pub unwatched: Option<ServerUnwatched>,
+    /// What agents on other hosts did not tell, each with the name of its host.
+    pub agents: Vec<(String, AgentTrouble)>,
     /// The use of each resource before the load began; nothing where it was not watched then.
     pub rest: Usage,
     /// The database that was asked which sessions wait for locks.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::verdict::saturated;
 use super::{Context, RunKind, from_disk};
 use crate::laws::{idle_share, is_tested, worse_little};
+use crate::resources::HostUse;
 use crate::run::{Cause, ListenQueue, PERCENTILES, ResourceKind, ServerUnwatched, Step, Warning, errors};
 use crate::search::consistency::{Change, change};
 use crate::thresholds::IDLE_USERS;
@@ -52,7 +53,9 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
         context.fewer_users.map(Cause::FewerUsers),
         context.debug_build.then_some(Cause::DebugBuild),
     ];
-    causes.into_iter().flatten().map(Warning::from).collect()
+    let agents = context.agents.iter().cloned();
+    let agents = agents.map(|(host, trouble)| Cause::AgentTrouble { host, trouble });
+    causes.into_iter().flatten().chain(agents).map(Warning::from).collect()
 }
 
 /// The step at which this is largest.
@@ -193,7 +196,7 @@ fn little_broken(steps: &[Step], context: &Context) -> Option<Cause> {
 }
 
 fn steal(curve: &Curve) -> Option<Cause> {
-    let (at, share) = worst(curve, |step| step.usage.host.steal())?;
+    let (at, share) = worst(curve, |step| step.usage.hosts.iter().map(HostUse::steal).fold(0.0, f64::max))?;
     (share > STEAL).then_some(Cause::Steal { users: at.users, share })
 }
 

@@ -2,12 +2,15 @@
 
 use super::samples::grown_where;
 use crate::counters::{Counters, Disk, Interface};
+use crate::run::HostName;
 
 /// The use of one block device.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DiskUse {
     /// Kernel name, such as `vda`.
     pub name: String,
+    /// The host that it belongs to.
+    pub on: HostName,
     /// Share of the time with at least one request, or a flush, under way. On a device that serves
     /// several requests at a time a share of 1 does not yet mean that it can do no more.
     pub busy: f64,
@@ -36,6 +39,8 @@ pub struct DiskUse {
 pub struct LinkUse {
     /// Kernel name, such as `eth0`.
     pub name: String,
+    /// The host, or the container, that it belongs to.
+    pub on: HostName,
     /// Whether the load's traffic goes through it.
     pub carries_load: bool,
     /// Bits received per second.
@@ -79,6 +84,7 @@ fn disk_use(name: &str, samples: &[&Counters], elapsed_us: f64) -> DiskUse {
     let per_s = 1e6 / elapsed_us;
     DiskUse {
         name: name.to_owned(),
+        on: None,
         // The kernel's busy time leaves flushes out.
         busy: (sum(|d| d.busy_us) / elapsed_us + flush).min(1.0),
         in_flight: sum(|d| d.weighted_us) / elapsed_us + flush,
@@ -105,6 +111,7 @@ fn link_use(now: &Interface, samples: &[&Counters], elapsed_us: f64) -> LinkUse 
         samples.iter().filter_map(|sample| find(sample)).filter(|l| l.qdisc_backlog_bytes > 0).count();
     LinkUse {
         name: now.name.clone(),
+        on: None,
         carries_load: now.carries_load,
         received_bits_per_s: 8.0 * per_s(|l| l.received_bytes),
         sent_bits_per_s: 8.0 * per_s(|l| l.sent_bytes),

@@ -2,10 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::counters::{Counters, Hop, Role, ServerAddress};
+use crate::counters::{Counters, Hop, Process, Role, ServerAddress};
+use crate::run::HostName;
 
-/// The role and the name of a group of processes.
-pub type GroupKey = (Role, String);
+/// What tells one group of processes from all others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GroupKey {
+    /// Their role in the measurement.
+    pub role: Role,
+    /// The kernel's short name of them.
+    pub name: String,
+    /// The host, or the container, that they run on.
+    pub on: HostName,
+}
+
+impl GroupKey {
+    fn of(process: &Process) -> Self {
+        Self { role: process.role, name: process.name.clone(), on: None }
+    }
+}
 
 /// Connections that carry one request each are replaced all the time: over a step, at least this share of those open at
 /// a time are new. Then a connection that is open has a request.
@@ -71,7 +86,7 @@ type Key = (Option<GroupKey>, Option<ServerAddress>);
 pub(super) fn hops(samples: &[&Counters]) -> Hops {
     let processes = samples.iter().flat_map(|sample| &sample.processes);
     let names: BTreeMap<u32, GroupKey> =
-        processes.map(|process| (process.pid, (process.role, process.name.clone()))).collect();
+        processes.map(|process| (process.pid, GroupKey::of(process))).collect();
     let looks: Vec<&Vec<Hop>> = samples.iter().filter_map(|sample| sample.hops.as_ref()).collect();
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for hop in looks.iter().copied().flatten() {
@@ -112,8 +127,6 @@ fn mean(server: Option<GroupKey>, sum: Sum, looks: f64) -> Option<HopUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Process;
-
     fn process(pid: u32, name: &str, role: Role) -> Process {
         Process { pid, name: name.to_owned(), role, ..Process::default() }
     }
@@ -153,8 +166,8 @@ mod tests {
         let found = hops(&samples.iter().collect::<Vec<_>>());
         assert_eq!((found.looks, found.tiers.len()), (2, 2));
         let (remote, app) = (&found.tiers[0], &found.tiers[1]);
-        assert_eq!(app.server, Some((Role::Downstream, "app".to_owned())));
-        assert_eq!(app.callers, [(Role::Server, "nginx".to_owned())]);
+        assert_eq!(app.server, Some(GroupKey::of(&process(2, "app", Role::Downstream))));
+        assert_eq!(app.callers, [GroupKey::of(&process(1, "nginx", Role::Server))]);
         assert_eq!((app.held, app.unread, app.outstanding()), (4.0, 1.5, 5.5));
         assert_eq!((remote.server.as_ref(), remote.held), (None, 4.0));
     }

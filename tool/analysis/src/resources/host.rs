@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use super::samples::{grown, growth};
 use crate::counters::{Counters, Cpu, Tcp};
+use crate::run::HostName;
 
-/// The use of the host's processors and memory.
+/// The use of a host's processors and memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostUse {
+    /// The host.
+    pub name: HostName,
     /// One entry per processor, by number.
     pub cpus: Vec<CpuUse>,
     /// Share of the time some task waited for a processor.
@@ -89,6 +92,7 @@ pub(super) fn host(samples: &[&Counters], elapsed_us: f64) -> HostUse {
     let share = |read: fn(&Counters) -> u64| (grown(samples, read) as f64 / elapsed_us).min(1.0);
     let per_s = |read: fn(&Counters) -> u64| grown(samples, read) as f64 / elapsed_us * 1e6;
     HostUse {
+        name: None,
         cpus: cpus(samples, elapsed_us),
         cpu_pressure: share(|sample| sample.pressure.cpu_some_us),
         io_pressure: share(|sample| sample.pressure.io_some_us),

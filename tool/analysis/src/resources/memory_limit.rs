@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use super::samples::growth;
 use crate::counters::{Counters, MemoryLimit};
+use crate::run::HostName;
 
 /// How a limit on memory was used.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MemoryUse {
     /// The cgroup's path.
     pub cgroup: String,
+    /// The host, or the container, that it is on.
+    pub on: HostName,
     /// The watched processes under it, ascending.
     pub pids: Vec<u32>,
     /// The limit.
@@ -51,6 +54,7 @@ fn memory_use(seen: &[(u64, &MemoryLimit)]) -> Option<MemoryUse> {
     let stalled = || (grown(|limit| limit.stalled_us.unwrap_or(0)) as f64 / elapsed_us).min(1.0);
     (elapsed_us > 0.0).then(|| MemoryUse {
         cgroup: last.cgroup.clone(),
+        on: None,
         pids: last.pids.clone(),
         limit_bytes: last.limit_bytes as f64,
         fill: seen.iter().map(|(_, limit)| fill(limit)).fold(0.0, f64::max),

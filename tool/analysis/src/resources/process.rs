@@ -15,9 +15,11 @@ pub use waiters::{Average, Waiters};
 
 use std::collections::BTreeMap;
 
+use super::GroupKey;
 use super::host::HostUse;
 use super::samples::growth;
 use crate::counters::{Counters, CpuQuota, Process, Role, ThreadState};
+use crate::run::{HostName, Processes};
 use tally::Tally;
 
 /// A process that did less than this share of what the busiest one of its group did is not counted
@@ -38,6 +40,10 @@ pub struct Group {
     pub role: Role,
     /// The kernel's short name of them.
     pub name: String,
+    /// The host, or the container, that they run on.
+    pub on: HostName,
+    /// The host whose processors they use.
+    pub machine: HostName,
     /// The file that they run, without the folders; empty where that may not be read.
     pub program: String,
     /// Numbers of the processes that did the work, ascending.
@@ -110,6 +116,16 @@ pub struct QuotaUse {
 }
 
 impl Group {
+    /// Whether these are the processes.
+    pub fn is(&self, of: &Processes) -> bool {
+        (self.role, &self.name, &self.on) == (of.role, &of.name, &of.on)
+    }
+
+    /// What tells the group from all others.
+    pub fn key(&self) -> GroupKey {
+        GroupKey { role: self.role, name: self.name.clone(), on: self.on.clone() }
+    }
+
     /// Busy share of the processors they may use.
     pub fn busy(&self) -> f64 {
         if self.allowed_cores > 0.0 { (self.cores / self.allowed_cores).min(1.0) } else { 0.0 }
@@ -182,6 +198,8 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
     Group {
         role,
         name,
+        on: None,
+        machine: None,
         program: tally.program.clone(),
         processes: tally.most_at_once,
         cores,

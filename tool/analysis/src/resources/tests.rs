@@ -100,7 +100,7 @@ fn stolen_time_leaves_less_to_use() {
         worker(1, 5, 1_500_000),
     );
     let found = of_counters(&[before, after], (0, 1_000_000));
-    close(found.host.steal(), 0.25);
+    close(found.hosts[0].steal(), 0.25);
     close(found.groups[0].allowed_cores, 1.5);
     close(found.groups[0].busy(), 1.0);
 }
@@ -138,7 +138,7 @@ fn accounted(user: u64, softirq: u64, idle: u64) -> CpuUse {
         ..Cpu::default()
     };
     let counted = |at_us, cpu| Counters { cpus: vec![cpu], ..sample(at_us, Vec::new()) };
-    of_counters(&[counted(0, Cpu::default()), counted(1_000_000, cpu)], (0, 1_000_000)).host.cpus[0]
+    of_counters(&[counted(0, Cpu::default()), counted(1_000_000, cpu)], (0, 1_000_000)).hosts[0].cpus[0]
 }
 
 /// A kernel that counts by ticks leaves out interrupts that end idleness; of idleness it knows exactly.

@@ -61,6 +61,8 @@ pub enum LeftAloneReason {
     NotStarted,
     /// It is nstar itself, or what nstar runs under.
     Ours,
+    /// It runs on another host, or in a container of its own.
+    Elsewhere,
     /// It has ended.
     Ended,
     /// The system did not allow it.

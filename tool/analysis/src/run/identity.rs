@@ -99,6 +99,9 @@ pub enum ResourceKind {
     Unknown,
 }
 
+/// The name of the host that something is on, where several hosts were observed; `None`: the generator's own host.
+pub type HostName = Option<String>;
+
 /// Processes of one name and role, taken together: all workers of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Processes {
@@ -111,6 +114,9 @@ pub struct Processes {
     pub pid: Option<u32>,
     /// Most of them at any one step.
     pub processes: u32,
+    /// The host, or the container, that they run on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: HostName,
 }
 
 /// A resource, or whoever holds one. It has the same value at every step of a run.
@@ -129,19 +135,32 @@ pub enum Identity {
     Disk {
         /// Kernel name, such as `vda`.
         name: String,
+        /// Its host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: HostName,
     },
     /// A network interface.
     Link {
         /// Kernel name, such as `eth0`.
         name: String,
+        /// Its host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: HostName,
     },
     /// One processor, and the soft interrupts that it handles.
     Processor {
         /// Its number.
         number: u32,
+        /// Its host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: HostName,
     },
-    /// All processors of the host.
-    Host,
+    /// All processors of a host.
+    Host {
+        /// The host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: HostName,
+    },
     /// The load generator.
     Generator,
     /// The locks of a database.
@@ -158,8 +177,12 @@ pub enum Identity {
         /// The processes that call it.
         of: Processes,
     },
-    /// Processes of this host that are not part of the test.
-    OtherProcesses,
+    /// Processes of the tiers' host that are not part of the test.
+    OtherProcesses {
+        /// The host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: HostName,
+    },
     /// Known only by a name for people, as in run files from before identities were typed.
     Named {
         /// The name.
@@ -195,7 +218,7 @@ impl Identity {
     /// The kind of resource.
     pub fn kind(&self) -> ResourceKind {
         match self {
-            Self::Processes(_) | Self::Host | Self::OtherProcesses => ResourceKind::Cpu,
+            Self::Processes(_) | Self::Host { .. } | Self::OtherProcesses { .. } => ResourceKind::Cpu,
             Self::Thread(_) => ResourceKind::SingleThread,
             Self::Quota(_) => ResourceKind::CpuQuota,
             Self::Disk { .. } | Self::IoLimit(_) => ResourceKind::Disk,

@@ -45,6 +45,45 @@ pub enum ServerUnwatched {
     NoProcess,
 }
 
+/// Reasons why an agent on another host told less than it was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum AgentTrouble {
+    /// It ended during the run.
+    Ended {
+        /// The exit code of the command that ran it, if it has one.
+        code: Option<i32>,
+        /// The last lines of that command on stderr; empty where it printed nothing.
+        stderr: String,
+    },
+    /// It sent what no agent sends, and was not listened to any longer.
+    Malformed,
+    /// It sent more than it may, and was not listened to any longer.
+    Flooded,
+    /// For some time nothing came from it.
+    Silent {
+        /// The longest such time, seconds.
+        longest_s: f64,
+    },
+    /// The stream did not take all that it had to tell.
+    LeftOut {
+        /// Samples and looks that were left out.
+        count: u64,
+    },
+    /// Its clock is not known well enough to place its samples.
+    Clock {
+        /// By how much they may be displaced, microseconds.
+        error_us: f64,
+    },
+    /// It did not find the server; what it says of the host itself is used.
+    ServerNotFound {
+        /// The reason.
+        reason: ServerUnwatched,
+    },
+    /// It sees the same processes as another observer, so that only what that one says is used.
+    Redundant,
+}
+
 /// Reasons why a database did not report all of its locks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]

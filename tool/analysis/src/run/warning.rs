@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DatabaseTrouble, KernelEvidence, Processes, Replicate, ServerUnwatched, Shares, Words, known};
+use super::{
+    AgentTrouble, DatabaseTrouble, KernelEvidence, Processes, Replicate, ServerUnwatched, Shares, Words,
+    known,
+};
 use crate::ticks::ErrorCounts;
 
 /// Something that makes the run less trustworthy.
@@ -99,6 +102,13 @@ pub enum Cause {
     NotWatched {
         /// The reason.
         reason: ServerUnwatched,
+    },
+    /// An agent on another host did not tell all.
+    AgentTrouble {
+        /// The name of its host.
+        host: String,
+        /// What it did not tell, and why.
+        trouble: AgentTrouble,
     },
     /// A database did not tell all about its locks.
     DatabaseTrouble {
@@ -319,9 +329,10 @@ impl Cause {
             Self::Stalled { .. } => WarningKind::StoppedAnswering,
             Self::RequestsFailed { .. } => WarningKind::Errors,
             Self::TooUneven { .. } | Self::StillGrew { .. } => WarningKind::NotBounded,
-            Self::NotWatched { .. } | Self::DatabaseTrouble { .. } | Self::DatabaseIdle { .. } => {
-                WarningKind::NotObserved
-            }
+            Self::NotWatched { .. }
+            | Self::AgentTrouble { .. }
+            | Self::DatabaseTrouble { .. }
+            | Self::DatabaseIdle { .. } => WarningKind::NotObserved,
             Self::GeneratorBusy { .. } | Self::NearCeiling { .. } => WarningKind::GeneratorBusy,
             Self::SharedCores { .. } => WarningKind::SharedCores,
             Self::NotSteady { .. } | Self::IdleUsers { .. } => WarningKind::NotSteady,

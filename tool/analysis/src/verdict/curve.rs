@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::counters::Role;
-use crate::resources::{CpuUse, Group, LinkUse, Usage};
+use crate::resources::{CpuUse, Group, GroupKey, HostUse, LinkUse, Usage};
 use crate::run::{DatabaseTrouble, Processes, Step, TimesCompared, nearest};
 use crate::search::growth::Growth;
 use crate::statistics::NORMAL_95;
@@ -91,7 +91,7 @@ pub struct Curve {
     shape: Shape,
     star: usize,
     plateau: Vec<usize>,
-    processes: BTreeMap<(Role, String), Processes>,
+    processes: BTreeMap<GroupKey, Processes>,
     database: Option<WatchedDatabase>,
     /// What was used before the load began, as a step without users.
     rest: Option<Step>,
@@ -256,10 +256,11 @@ impl Curve {
 
     /// The identity of a group: the same at every step.
     pub(super) fn processes(&self, group: &Group) -> Processes {
-        let known = self.processes.get(&(group.role, group.name.clone()));
+        let known = self.processes.get(&group.key());
         known.cloned().unwrap_or_else(|| Processes {
             role: group.role,
             name: group.name.clone(),
+            on: group.on.clone(),
             ..Processes::default()
         })
     }
@@ -329,7 +330,7 @@ impl Curve {
     /// Whether a link's stated speed can be believed.
     pub(super) fn limit_is_real(&self, link: &LinkUse) -> bool {
         let exceeds = |other: &LinkUse| {
-            other.name == link.name
+            (&other.name, &other.on) == (&link.name, &link.on)
                 && other.use_of_limit().is_some_and(|(used, limit)| used > IMPOSSIBLE_RATE * limit)
         };
         !self.steps.iter().flat_map(|step| &step.usage.links).any(exceeds)
@@ -360,15 +361,23 @@ impl Curve {
     }
 }
 
-/// Cores in use that belong to no watched process.
+/// Cores in use that belong to no watched process, on the hosts of the tiers.
 fn unwatched(step: &Step) -> Option<f64> {
-    let watched: f64 = step.usage.groups.iter().map(|group| group.cores).sum();
-    let host = &step.usage.host;
-    (!host.cpus.is_empty()).then(|| (host.busy_cores() - watched).max(0.0))
+    let of_host = |host: &HostUse| {
+        let groups = step.usage.groups.iter().filter(|group| host.is(&group.machine));
+        (host.busy_cores() - groups.map(|group| group.cores).sum::<f64>()).max(0.0)
+    };
+    let mut known = step.usage.tier_hosts().filter(|host| !host.cpus.is_empty()).peekable();
+    known.peek().is_some().then(|| known.map(of_host).sum())
 }
 
 pub(super) fn group<'a>(step: &'a Step, of: &Processes) -> Option<&'a Group> {
-    step.usage.groups.iter().find(|group| group.role == of.role && group.name == of.name)
+    step.usage.groups.iter().find(|group| group.is(of))
+}
+
+/// The host whose processors a group uses.
+pub(super) fn host_of<'a>(step: &'a Step, of: &Processes) -> Option<&'a HostUse> {
+    step.usage.host(&group(step, of)?.machine)
 }
 
 /// Busy share of the processors a group may use, whoever keeps them busy; `None` where it is not
@@ -382,7 +391,7 @@ pub(super) fn set_busy(step: &Step, group: &Group) -> Option<f64> {
 
 /// The processors a group may use: those it named, or all of them if it may use as many as there are.
 pub(super) fn set<'a>(step: &'a Step, group: &Group) -> Option<Vec<&'a CpuUse>> {
-    let cpus = &step.usage.host.cpus;
+    let cpus = &step.usage.host(&group.machine)?.cpus;
     let named: Vec<_> = cpus.iter().filter(|cpu| group.allowed.contains(&cpu.number)).collect();
     if !named.is_empty() {
         return Some(named);
@@ -391,18 +400,18 @@ pub(super) fn set<'a>(step: &'a Step, group: &Group) -> Option<Vec<&'a CpuUse>> 
 }
 
 /// One identity per group for all steps, so that a step's resources are recognised at the next step.
-fn processes(steps: &[Step]) -> BTreeMap<(Role, String), Processes> {
-    let mut seen: BTreeMap<(Role, String), (BTreeSet<u32>, usize)> = BTreeMap::new();
+fn processes(steps: &[Step]) -> BTreeMap<GroupKey, Processes> {
+    let mut seen: BTreeMap<GroupKey, (BTreeSet<u32>, usize)> = BTreeMap::new();
     for group in steps.iter().flat_map(|step| &step.usage.groups) {
-        let (pids, most) = seen.entry((group.role, group.name.clone())).or_default();
+        let (pids, most) = seen.entry(group.key()).or_default();
         pids.extend(&group.pids);
         *most = group.pids.len().max(*most);
     }
     seen.into_iter().map(|(key, (pids, most))| (key.clone(), identity(key, &pids, most))).collect()
 }
 
-fn identity((role, name): (Role, String), pids: &BTreeSet<u32>, most: usize) -> Processes {
+fn identity(GroupKey { role, name, on }: GroupKey, pids: &BTreeSet<u32>, most: usize) -> Processes {
     let pid = pids.first().copied().filter(|_| pids.len() == 1);
     let processes = if pid.is_some() { 1 } else { most.max(2).min(u32::MAX as usize) as u32 };
-    Processes { role, name, pid, processes }
+    Processes { role, name, pid, processes, on }
 }

@@ -5,8 +5,8 @@
 
 use super::curve::Curve;
 use super::finding::{DIRECT, Finding, INDIRECT};
-use crate::resources::{DiskUse, Group};
-use crate::run::{DeviceEvidence as Seen, Identity, ResourceKind, Step};
+use crate::resources::{DiskUse, Group, HostUse};
+use crate::run::{DeviceEvidence as Seen, HostName, Identity, ResourceKind, Step};
 use crate::thresholds::{FULL, NOT_BUSY};
 
 /// The device is the tiers' own if they cause this share of its bytes.
@@ -32,18 +32,21 @@ const WEAKER_THAN_CPU_TIME: f64 = 0.05;
 /// Devices that were full.
 pub(super) fn full(curve: &Curve) -> Vec<Finding> {
     let Some(star) = curve.star() else { return Vec::new() };
-    star.usage.disks.iter().filter_map(|disk| of_device(curve, &disk.name)).collect()
+    star.usage.disks.iter().filter_map(|disk| of_device(curve, (&disk.name, &disk.on))).collect()
 }
 
-fn of_device(curve: &Curve, name: &str) -> Option<Finding> {
-    let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, name).map(read));
+/// The name of a device, and its host.
+type Named<'a> = (&'a str, &'a HostName);
+
+fn of_device(curve: &Curve, at: Named<'_>) -> Option<Finding> {
+    let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, at).map(read));
     let (busy, in_flight) = (mean(|disk| disk.busy)?, mean(|disk| disk.in_flight)?);
     let work = |disk: &DiskUse| disk.reads_per_s + disk.writes_per_s + disk.flushes_per_s;
-    let in_turn = waits_in_turn(curve);
-    let follows = curve.follows_load(|step| device(step, name).map(work));
-    let waiting = waiting_thread(curve);
-    let pressed = curve.mean(|step| Some(step.usage.host.io_pressure)).unwrap_or(0.0) >= PRESSURE;
-    let ours = our_share(curve, name);
+    let in_turn = waits_in_turn(curve, at.1);
+    let follows = curve.follows_load(|step| device(step, at).map(work));
+    let waiting = waiting_thread(curve, at.1);
+    let pressed = pressure(curve, at.1) >= PRESSURE;
+    let ours = our_share(curve, at);
     let waits = waiting >= WAITING_THREAD || pressed || in_turn;
     let queueing = busy >= FULL && in_flight >= FULL && waits;
     let flushing =
@@ -55,8 +58,8 @@ fn of_device(curve: &Curve, name: &str) -> Option<Finding> {
     }
     let sure = follows && queueing && !foreign && ours.is_some() && in_flight >= 1.5;
     let confidence = if sure { DIRECT } else { INDIRECT };
-    let demand = curve.demand_us(|step| device(step, name).map(|disk| disk.busy));
-    let disk = Identity::Disk { name: name.to_owned() };
+    let demand = curve.demand_us(|step| device(step, at).map(|disk| disk.busy));
+    let disk = Identity::Disk { name: at.0.to_owned(), on: at.1.clone() };
     let finding = Finding::new(ResourceKind::Disk, confidence)
         .held_by(disk.clone())
         .about([disk])
@@ -64,39 +67,35 @@ fn of_device(curve: &Curve, name: &str) -> Option<Finding> {
         .weaker_by(if queueing { WEAKER_THAN_CPU_TIME } else { 1.0 - NOT_BUSY })
         .demanding(demand)
         .seeing(Seen::DiskBusy {
-            disk: name.to_owned(),
+            disk: at.0.to_owned(),
             busy,
             in_flight,
             users: curve.star_users(),
             demand_us: demand.unwrap_or(0.0),
         });
-    let finding = with_details(curve, name, finding, ours);
+    let finding = with_details(curve, at, finding, ours);
     Some(if follows { finding } else { finding.seeing(Seen::SharedWrites) })
 }
 
-fn with_details(curve: &Curve, name: &str, finding: Finding, ours: Option<f64>) -> Finding {
-    let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, name).map(read)).unwrap_or(0.0);
-    let of_host = |read: fn(&Step) -> f64| curve.mean(|step| Some(read(step))).unwrap_or(0.0);
+fn with_details(curve: &Curve, at: Named<'_>, finding: Finding, ours: Option<f64>) -> Finding {
+    let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, at).map(read)).unwrap_or(0.0);
     let finding = finding.seeing(Seen::DiskWork {
         reads_per_s: mean(|disk| disk.reads_per_s),
         writes_per_s: mean(|disk| disk.writes_per_s),
         flushes_per_s: mean(|disk| disk.flushes_per_s),
         flush: mean(|disk| disk.flush),
     });
-    let finding = latency(curve, name).into_iter().fold(finding, Finding::seeing);
-    let finding = finding.seeing(Seen::DiskShare { share: ours.map(|share| share.min(1.0)) }).seeing(
-        Seen::DiskAwaited {
-            pressure: of_host(|step| step.usage.host.io_pressure),
-            thread: waiting_thread(curve),
-        },
-    );
-    let refaults_per_s = of_host(|step| step.usage.host.refaults_per_s);
+    let finding = latency(curve, at).into_iter().fold(finding, Finding::seeing);
+    let finding = finding
+        .seeing(Seen::DiskShare { share: ours.map(|share| share.min(1.0)) })
+        .seeing(Seen::DiskAwaited { pressure: pressure(curve, at.1), thread: waiting_thread(curve, at.1) });
+    let refaults_per_s = of_host(curve, at.1, |host| host.refaults_per_s);
     if refaults_per_s >= 1.0 { finding.seeing(Seen::CacheTooSmall { refaults_per_s }) } else { finding }
 }
 
 /// How long reads, writes and flushes took, by how many were under way (Little's law); `None` if there were next to none.
-fn latency(curve: &Curve, name: &str) -> Option<Seen> {
-    let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, name).map(read)).unwrap_or(0.0);
+fn latency(curve: &Curve, at: Named<'_>) -> Option<Seen> {
+    let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, at).map(read)).unwrap_or(0.0);
     let us = |under_way: f64, per_s: f64| (per_s >= 1.0 && under_way > 0.0).then(|| under_way / per_s * 1e6);
     let read_us = us(mean(|disk| disk.reading), mean(|disk| disk.reads_per_s));
     let write_us = us(mean(|disk| disk.writing), mean(|disk| disk.writes_per_s));
@@ -107,32 +106,46 @@ fn latency(curve: &Curve, name: &str) -> Option<Seen> {
 
 /// Share of the device's bytes that the tiers caused; `None` where their bytes may not be read, and for a device that
 /// only flushed.
-fn our_share(curve: &Curve, name: &str) -> Option<f64> {
+fn our_share(curve: &Curve, at: Named<'_>) -> Option<f64> {
     let ours = curve.mean(|step| {
-        let known: Vec<f64> = step.usage.tiers().filter_map(|group| group.disk_bytes_per_s).collect();
+        let known: Vec<f64> = tiers_on(step, at.1).filter_map(|group| group.disk_bytes_per_s).collect();
         (!known.is_empty()).then(|| known.iter().sum())
     })?;
     let all =
-        curve.mean(|step| device(step, name).map(|disk| disk.read_bytes_per_s + disk.written_bytes_per_s))?;
+        curve.mean(|step| device(step, at).map(|disk| disk.read_bytes_per_s + disk.written_bytes_per_s))?;
     (all > 0.0).then(|| ours / all)
 }
 
-fn waiting_thread(curve: &Curve) -> f64 {
-    let most = |step: &Step| step.usage.tiers().map(|group| group.disk_waiting_thread).fold(0.0, f64::max);
+fn of_host(curve: &Curve, on: &HostName, read: fn(&HostUse) -> f64) -> f64 {
+    curve.mean(|step| step.usage.host(on).map(read)).unwrap_or(0.0)
+}
+
+/// Share of the time that some task of a host waited for a disk.
+pub(super) fn pressure(curve: &Curve, on: &HostName) -> f64 {
+    of_host(curve, on, |host| host.io_pressure)
+}
+
+fn tiers_on<'a>(step: &'a Step, on: &HostName) -> impl Iterator<Item = &'a Group> {
+    step.usage.tiers().filter(move |group| group.machine == *on)
+}
+
+fn waiting_thread(curve: &Curve, on: &HostName) -> f64 {
+    let most = |step: &Step| tiers_on(step, on).map(|group| group.disk_waiting_thread).fold(0.0, f64::max);
     curve.mean(|step| Some(most(step))).unwrap_or(0.0)
 }
 
-/// Whether threads of the tiers took turns at waiting for a disk, and one of them nearly always waited. One write that
+/// Whether threads of the tiers on a host took turns at waiting for a disk, and one of them nearly always waited. One write that
 /// serves all waiting threads (group commit) asks no more of a disk for many users than for one. A thread of its own
 /// that writes whatever the load, such as a checkpointer, does not take turns.
-pub(super) fn waits_in_turn(curve: &Curve) -> bool {
+pub(super) fn waits_in_turn(curve: &Curve, on: &HostName) -> bool {
     let turns = |group: &Group| {
-        group.found_disk_waiting >= WAITING_THREAD
+        group.machine == *on
+            && group.found_disk_waiting >= WAITING_THREAD
             && group.disk_waiting_thread <= TURN * group.found_disk_waiting
     };
     curve.tiers().iter().any(|id| curve.group(id).is_some_and(turns))
 }
 
-fn device<'a>(step: &'a Step, name: &str) -> Option<&'a DiskUse> {
-    step.usage.disks.iter().find(|disk| disk.name == name)
+pub(super) fn device<'a>(step: &'a Step, (name, on): Named<'_>) -> Option<&'a DiskUse> {
+    step.usage.disks.iter().find(|disk| disk.name == name && disk.on == *on)
 }

@@ -78,7 +78,8 @@ struct Others {
 /// Doubts a finding where others took part of the processors at N* and beyond.
 pub(super) fn interference(curve: &Curve, mut finding: Finding) -> Finding {
     // What is not charged to a process looks like work of others.
-    let named = finding.holder == Some(Identity::OtherProcesses) || finding.kind == ResourceKind::Softirq;
+    let named = matches!(finding.holder, Some(Identity::OtherProcesses { .. }))
+        || finding.kind == ResourceKind::Softirq;
     if named || curve.completed() == 0 || waits_for_no_processor(curve, &finding) {
         return finding;
     }

@@ -98,7 +98,7 @@ fn quota_sharers(curve: &Curve) -> Vec<Identity> {
 
 fn same_cgroup(a: &Group, b: &Group) -> bool {
     match (&a.quota, &b.quota) {
-        (Some(a), Some(b)) => a.cgroup == b.cgroup,
+        (Some(a_quota), Some(b_quota)) => a.machine == b.machine && a_quota.cgroup == b_quota.cgroup,
         _ => false,
     }
 }
@@ -111,7 +111,7 @@ fn found(confidence: Probability) -> Finding {
 }
 
 fn is_of_server(resource: &Identity) -> bool {
-    !matches!(resource, Identity::Generator | Identity::Host)
+    !matches!(resource, Identity::Generator | Identity::Host { .. })
 }
 
 /// The server's use of its resources while the generator was full.

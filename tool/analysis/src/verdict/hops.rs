@@ -123,7 +123,7 @@ pub(super) fn elsewhere(curve: &Curve) -> f64 {
     else {
         return 0.0;
     };
-    let at = (of.role, of.name);
+    let at = key(of);
     let others = |step: &Step| {
         let there = into(step, &at).filter(|_| front(step).as_ref() != Some(&at));
         there.map_or(0.0, |hop| (under_way(step) - hop.outstanding()).max(0.0))
@@ -141,7 +141,7 @@ pub(super) fn unaccepted(curve: &Curve) -> f64 {
     else {
         return 0.0;
     };
-    steps.unaccepted(&(of.role, of.name))
+    steps.unaccepted(&key(of))
 }
 
 /// How far it looks as if the requests that are served at a time, so many of them, were limited by as many connections to a
@@ -152,7 +152,7 @@ pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
         return if tiers_behind { UNSEEN } else { 0.0 };
     };
     let Place::Tier(of) = queue.at else { return 0.0 };
-    let at = (of.role, of.name);
+    let at = key(of);
     let as_many = |hop: &HopUse| (hop.connections / f64::from(at_a_time) - 1.0).abs() <= CONSTANT;
     let called = handed_on(steps.many, &at).filter(|hop| as_many(hop));
     let called = called.filter(|hop| same(steps.few, hop).is_some_and(as_many));
@@ -200,7 +200,7 @@ fn follow(curve: &Curve) -> Option<Result<Queue, Seen>> {
 pub(super) fn accepted_slowly(curve: &Curve) -> Option<(u16, Seen)> {
     let steps = Compared::new(curve)?;
     let Place::Tier(of) = queue(curve)?.at else { return None };
-    let at = (of.role, of.name.clone());
+    let at = key(of.clone());
     let now = into(steps.few, &at).and(into(steps.many, &at))?;
     let ServerAddress::Tcp { address } = now.address else { return None };
     // Requests that pass one at a time are let in so, unless more of them are worked on than are served: those wait inside.
@@ -352,11 +352,11 @@ impl<'a> Compared<'a> {
         }
     }
 
-    fn processes(&self, (role, name): &GroupKey) -> Processes {
-        let groups = &self.many.usage.groups;
-        let group = groups.iter().find(|group| group.role == *role && group.name == *name);
+    fn processes(&self, key: &GroupKey) -> Processes {
+        let group = self.many.usage.groups.iter().find(|group| group.key() == *key);
+        let GroupKey { role, name, on } = key.clone();
         group.map_or_else(
-            || Processes { role: *role, name: name.clone(), ..Processes::default() },
+            || Processes { role, name, on, ..Processes::default() },
             |group| self.curve.processes(group),
         )
     }
@@ -367,10 +367,14 @@ fn under_way(step: &Step) -> f64 {
     step.throughput_per_s * step.response_time_us.mean / 1e6
 }
 
+fn key(of: Processes) -> GroupKey {
+    GroupKey { role: of.role, name: of.name, on: of.on }
+}
+
 /// The group of processes that the users call.
 fn front(step: &Step) -> Option<GroupKey> {
     let servers = step.usage.hops.tiers.iter().filter_map(|hop| Some((hop, hop.server.as_ref()?)));
-    let servers = servers.filter(|(_, server)| server.0 == Role::Server);
+    let servers = servers.filter(|(_, server)| server.role == Role::Server);
     servers.max_by(|a, b| a.0.connections.total_cmp(&b.0.connections)).map(|(_, server)| server.clone())
 }
 

@@ -4,9 +4,9 @@
 //! wait for the disk. As with a quota, the limit itself is the capacity.
 
 use super::curve::{Curve, group};
-use super::disk::{PRESSURE, WAITING_THREAD, waits_in_turn};
+use super::disk::{PRESSURE, WAITING_THREAD, device, pressure, waits_in_turn};
 use super::finding::{DIRECT, Finding, INDIRECT};
-use super::utilisation;
+use super::{shared, utilisation};
 use crate::resources::{Group, IoLimitUse};
 use crate::run::{DeviceEvidence as Seen, DiskLimit, Identity, Processes, ResourceKind, Step};
 use crate::thresholds::{FULL, NOT_BUSY};
@@ -24,10 +24,11 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     let limit = utilisation::io_limit(of.clone(), seen);
     let busy = mean(curve, &limit, IoLimitUse::share)?;
     let waiting = curve.group_mean(of, |group| group.found_disk_waiting);
-    let pressure = curve.mean(|step| Some(step.usage.host.io_pressure)).unwrap_or(0.0);
+    let host = shared::machine(curve, of);
+    let pressure = pressure(curve, &host);
     let follows = follows_load(curve, &limit);
     let waits = waiting >= WAITING_THREAD || pressure >= PRESSURE;
-    if busy < FULL || !waits || !(follows || waits_in_turn(curve)) {
+    if busy < FULL || !waits || !(follows || waits_in_turn(curve, &host)) {
         return None;
     }
     let sure = follows && waiting >= WAITING_THREAD;
@@ -79,9 +80,9 @@ fn with_details(
     follows: bool,
     (threads, pressure): (f64, f64),
 ) -> Finding {
-    let device =
-        |step: &Step| step.usage.disks.iter().find(|disk| disk.name == limit.device).map(|disk| disk.busy);
-    if let Some(busy) = curve.mean(device).filter(|busy| *busy < NOT_BUSY) {
+    let host = shared::machine(curve, &limit.of);
+    let busy = |step: &Step| device(step, (&limit.device, &host)).map(|disk| disk.busy);
+    if let Some(busy) = curve.mean(busy).filter(|busy| *busy < NOT_BUSY) {
         finding = finding.seeing(Seen::DiskNotBusy { disk: limit.device.clone(), busy });
     }
     finding = finding.seeing(Seen::IoLimitAwaited { of: limit.of.clone(), threads, pressure });

@@ -4,13 +4,14 @@
 //! that come back. The limit is in the way if most of what the processes do with disks is to read again what was evicted,
 //! and waiting for that is most of what they do.
 
-use super::curve::{Curve, group};
+use super::curve::{Curve, group, host_of};
 use super::disk::WAITING_THREAD;
 use super::finding::{DIRECT, Finding, INDIRECT};
+use super::shared::machine;
 use super::utilisation;
 use super::waiting::at_a_time;
 use crate::resources::{DiskUse, Group, MemoryUse};
-use crate::run::{Identity, KernelEvidence as Seen, Processes, ResourceKind, Step};
+use crate::run::{HostName, Identity, KernelEvidence as Seen, Processes, ResourceKind, Step};
 
 /// A cgroup this full has no room: the kernel evicts before the last page is taken.
 const FULL_OF_MEMORY: f64 = 0.95;
@@ -51,7 +52,8 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     let waits = found >= WAITING_THREAD && threads >= MOST * at_a_time(curve).unwrap_or(1.0);
     let follows = curve.follows_load(|step| limit(step, of).map(came_back));
     let evicts = fill >= FULL_OF_MEMORY && reached_per_s >= REACHED_PER_S;
-    let for_reads = writes_little(curve, of, bytes_per_s) || reads_take_most_of_the_disks_time(curve);
+    let for_reads = writes_little(curve, of, bytes_per_s)
+        || reads_take_most_of_the_disks_time(curve, &machine(curve, of));
     if !evicts || !for_reads || share.is_some_and(|share| share < MOST) || !waits || !follows {
         return None;
     }
@@ -76,11 +78,11 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
         })
         .seeing(Seen::ReadAgain { bytes_per_s, bytes_per_request: bytes_per_s / throughput_per_s, share })
         .seeing(Seen::MemoryAwaited { threads, found, stalled });
-    Some(with_room_on_the_host(curve, finding))
+    Some(with_room_on_the_host(curve, of, finding))
 }
 
-fn with_room_on_the_host(curve: &Curve, finding: Finding) -> Finding {
-    match curve.mean(|step| step.usage.host.memory_available) {
+fn with_room_on_the_host(curve: &Curve, of: &Processes, finding: Finding) -> Finding {
+    match curve.mean(|step| host_of(step, of)?.memory_available) {
         Some(share) => finding.seeing(Seen::HostMemoryLeft { share }),
         None => finding,
     }
@@ -88,7 +90,8 @@ fn with_room_on_the_host(curve: &Curve, finding: Finding) -> Finding {
 
 fn limit<'a>(step: &'a Step, of: &Processes) -> Option<&'a MemoryUse> {
     let group = group(step, of)?;
-    step.usage.memory_limits.iter().find(|limit| group.pids.iter().any(|pid| limit.pids.contains(pid)))
+    let mut limits = step.usage.memory_limits.iter().filter(|limit| limit.on == group.on);
+    limits.find(|limit| group.pids.iter().any(|pid| limit.pids.contains(pid)))
 }
 
 fn came_back(limit: &MemoryUse) -> f64 {
@@ -114,9 +117,11 @@ fn waiting_threads(group: &Group) -> f64 {
 }
 
 /// Whether reads take most of the time that requests spend at disks. A commit waits for writes.
-fn reads_take_most_of_the_disks_time(curve: &Curve) -> bool {
+fn reads_take_most_of_the_disks_time(curve: &Curve, on: &HostName) -> bool {
+    let disks =
+        |step: &'_ Step| step.usage.disks.iter().filter(|disk| disk.on == *on).cloned().collect::<Vec<_>>();
     let sum = |read: fn(&DiskUse) -> f64| {
-        curve.mean(|step| Some(step.usage.disks.iter().map(read).sum())).unwrap_or(0.0)
+        curve.mean(|step| Some(disks(step).iter().map(read).sum())).unwrap_or(0.0)
     };
     let reading = sum(|disk| disk.reading);
     reading > 0.0 && reading >= MOST * (reading + sum(|disk| disk.writing) + sum(|disk| disk.flush))
@@ -124,8 +129,9 @@ fn reads_take_most_of_the_disks_time(curve: &Curve) -> bool {
 
 /// The disks, and the limits on them, that are busy because of it.
 fn busy_with_it(curve: &Curve, of: &Processes) -> Vec<Identity> {
-    let disks = curve.star().into_iter().flat_map(|star| &star.usage.disks);
+    let host = machine(curve, of);
+    let disks = curve.star().into_iter().flat_map(|star| &star.usage.disks).filter(|disk| disk.on == host);
     let limits = curve.group(of).into_iter().flat_map(|group| &group.io_limits);
-    let disks = disks.map(|disk| Identity::Disk { name: disk.name.clone() });
+    let disks = disks.map(|disk| Identity::Disk { name: disk.name.clone(), on: disk.on.clone() });
     disks.chain(limits.map(|limit| Identity::IoLimit(utilisation::io_limit(of.clone(), limit)))).collect()
 }

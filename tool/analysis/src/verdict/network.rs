@@ -3,7 +3,7 @@
 use super::curve::Curve;
 use super::finding::{DIRECT, Finding, INDIRECT};
 use crate::resources::LinkUse;
-use crate::run::{DeviceEvidence as Seen, Identity, ResourceKind, Step};
+use crate::run::{DeviceEvidence as Seen, HostName, Identity, ResourceKind, Step};
 use crate::thresholds::FULL;
 
 /// A shaper that delays packets and holds a queue is full at a lower share: its rate may count
@@ -17,25 +17,28 @@ const BACKLOGGED: f64 = 0.3;
 pub(super) fn full(curve: &Curve) -> Vec<Finding> {
     let Some(star) = curve.star() else { return Vec::new() };
     let carrying = star.usage.links.iter().filter(|link| link.carries_load && curve.limit_is_real(link));
-    carrying.filter_map(|link| of_link(curve, &link.name)).collect()
+    carrying.filter_map(|link| of_link(curve, (&link.name, &link.on))).collect()
 }
 
-fn of_link(curve: &Curve, name: &str) -> Option<Finding> {
-    let mean = |read: fn(&LinkUse) -> f64| curve.mean(|step| find(step, name).map(read)).unwrap_or(0.0);
-    let used = curve.mean(|step| Some(find(step, name)?.use_of_limit()?.0))?;
-    let limit = curve.mean(|step| Some(find(step, name)?.use_of_limit()?.1))?;
+/// The name of a link, and what it belongs to.
+type Named<'a> = (&'a str, &'a HostName);
+
+fn of_link(curve: &Curve, at: Named<'_>) -> Option<Finding> {
+    let mean = |read: fn(&LinkUse) -> f64| curve.mean(|step| find(step, at).map(read)).unwrap_or(0.0);
+    let used = curve.mean(|step| Some(find(step, at)?.use_of_limit()?.0))?;
+    let limit = curve.mean(|step| Some(find(step, at)?.use_of_limit()?.1))?;
     let (delayed, dropped, backlogged) =
         (mean(|link| link.overlimits_per_s), mean(|link| link.dropped_per_s), mean(|link| link.backlogged));
     let busy = used / limit;
     let shaping = busy >= SHAPED_FULL && delayed > 0.0 && backlogged >= BACKLOGGED;
-    let follows = curve.follows_load(|step| Some(find(step, name)?.use_of_limit()?.0));
+    let follows = curve.follows_load(|step| Some(find(step, at)?.use_of_limit()?.0));
     if !follows || !(busy >= FULL || shaping) {
         return None;
     }
     let queued = delayed > 0.0 || dropped > 0.0 || backlogged > 0.0;
     let confidence = if queued { DIRECT } else { INDIRECT };
     let demand = curve.demand_us(|_| Some(busy));
-    let link = Identity::Link { name: name.to_owned() };
+    let link = Identity::Link { name: at.0.to_owned(), on: at.1.clone() };
     Some(
         Finding::new(ResourceKind::Network, confidence)
             .held_by(link.clone())
@@ -43,7 +46,7 @@ fn of_link(curve: &Curve, name: &str) -> Option<Finding> {
             .busy(busy)
             .demanding(demand)
             .seeing(Seen::LinkBusy {
-                link: name.to_owned(),
+                link: at.0.to_owned(),
                 used_bits_per_s: used,
                 limit_bits_per_s: limit,
                 busy: busy.min(1.0),
@@ -54,6 +57,6 @@ fn of_link(curve: &Curve, name: &str) -> Option<Finding> {
     )
 }
 
-fn find<'a>(step: &'a Step, name: &str) -> Option<&'a LinkUse> {
-    step.usage.links.iter().find(|link| link.name == name)
+fn find<'a>(step: &'a Step, (name, on): Named<'_>) -> Option<&'a LinkUse> {
+    step.usage.links.iter().find(|link| link.name == name && link.on == *on)
 }

@@ -1,6 +1,6 @@
 //! Processors: processes that use all they may, one full thread, one lock around all threads.
 
-use super::curve::{Curve, group, set_busy};
+use super::curve::{Curve, group, host_of, set_busy};
 use super::finding::{DIRECT, Finding, INDIRECT};
 use super::{io_limit, waiters, waiting};
 use crate::resources::{Group, ThreadUse};
@@ -88,11 +88,12 @@ pub(super) fn follows_load(curve: &Curve, of: &Processes) -> bool {
 fn all_cores(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding {
     let cores = peak.allowed_count() as u64;
     // Processes that fill the whole host fill the host too; the two are not rivals.
-    let fills_host = curve.mean(|step| Some(step.usage.host.cpus.len() as f64)) == Some(cores as f64);
+    let fills_host = curve.mean(|step| Some(host_of(step, of)?.cpus.len() as f64)) == Some(cores as f64);
+    let host = || Identity::Host { on: peak.machine.clone() };
     Finding::new(ResourceKind::Cpu, DIRECT)
         .held_by(Identity::Processes(of.clone()))
         .busy(share)
-        .about(fills_host.then_some(Identity::Host))
+        .about(fills_host.then(host))
         .seeing(cpu_busy(curve, of, Busy::Cores { share, cores }))
 }
 

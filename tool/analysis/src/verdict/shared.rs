@@ -4,7 +4,7 @@ use super::curve::{Curve, group, set, set_busy};
 use super::finding::{Finding, INDIRECT};
 use crate::resources::Group;
 use crate::run::{
-    CpuTimeEvidence, Doubt, Identity, Processes, ResourceKind, ShareEvidence as Seen, Shares, Step,
+    CpuTimeEvidence, Doubt, HostName, Identity, Processes, ResourceKind, ShareEvidence as Seen, Shares, Step,
 };
 use crate::thresholds::PROCESSORS_FULL;
 
@@ -34,14 +34,15 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
         return None;
     }
     let finding = if foreign && shares.others > shares.generator {
-        taken_by_others(shares)
+        taken_by_others(machine(curve, &of), shares)
     } else if shares.generator >= shares.tiers {
         taken_by_generator(shares)
     } else {
         let finding = taken_by_tiers(curve, &of, shares);
         if unseen { finding.less_sure().seeing(Seen::UnseenWork) } else { without_generator(finding, shares) }
     };
-    let own = [Identity::Processes(of.clone()), Identity::Thread(of), Identity::Host];
+    let host = Identity::Host { on: machine(curve, &of) };
+    let own = [Identity::Processes(of.clone()), Identity::Thread(of), host];
     Some(finding.about(own).busy(busy).weaker_by(WEAKER_THAN_OWN_USE))
 }
 
@@ -75,9 +76,9 @@ fn taken_by_generator(shares: Shares) -> Finding {
         .doubting(Doubt::GeneratorTookMore)
 }
 
-fn taken_by_others(shares: Shares) -> Finding {
+fn taken_by_others(on: HostName, shares: Shares) -> Finding {
     Finding::new(ResourceKind::Cpu, INDIRECT)
-        .held_by(Identity::OtherProcesses)
+        .held_by(Identity::OtherProcesses { on })
         .seeing(Seen::FullWithOthers { shares })
         .doubting(Doubt::OthersTookMost { cores: shares.others, available: shares.available })
 }
@@ -91,11 +92,17 @@ fn in_proportion(curve: &Curve, of: &Processes) -> bool {
     let lighter: Vec<f64> = curve.lighter().filter_map(per_request).collect();
     let proportional = |one: &f64| (one / full - 1.0).abs() <= PROPORTIONAL;
     // Tiers may be found only once they are called, so what they did before is in it as well.
-    let before = || curve.at_rest().map(|rest| rest.usage.host.cpus.iter().map(|cpu| cpu.busy).sum::<f64>());
+    let host = machine(curve, of);
+    let before = || Some(curve.at_rest()?.usage.host(&host)?.busy_cores());
     let now = || curve.mean(|step| Some(shares_of(step, of)?.others));
     let came_with_load = || before().zip(now()).is_some_and(|(before, now)| before < PROPORTIONAL * now);
     let enough = lighter.len() >= 2 || (lighter.len() == 1 && came_with_load());
     enough && lighter.iter().all(proportional)
+}
+
+/// The host whose processors a tier uses.
+pub(super) fn machine(curve: &Curve, of: &Processes) -> HostName {
+    curve.group(of).and_then(|group| group.machine.clone())
 }
 
 /// The tier that uses most processor time on the plateau.
@@ -134,7 +141,8 @@ fn shares_of(step: &Step, of: &Processes) -> Option<Shares> {
 pub(super) fn shares_beside(step: &Step, group: &Group) -> Option<Shares> {
     let cpus = set(step, group)?;
     let numbers: Vec<u32> = cpus.iter().map(|cpu| cpu.number).collect();
-    let inside = |group: &Group| group.cores * overlap(group, &numbers);
+    let here = |other: &Group| other.machine == group.machine;
+    let inside = |other: &Group| if here(other) { other.cores * overlap(other, &numbers) } else { 0.0 };
     let tiers: f64 = step.usage.tiers().map(inside).sum();
     let generator = step.usage.generator().map_or(0.0, inside);
     let busy: f64 = cpus.iter().map(|cpu| cpu.busy).sum();
@@ -163,7 +171,9 @@ pub fn sharing(curve: &Curve) -> Option<(Processes, Shares)> {
             return false;
         };
         match (set(step, tier), set(step, generator)) {
-            (Some(a), Some(b)) => a.iter().any(|cpu| b.iter().any(|other| other.number == cpu.number)),
+            (Some(a), Some(b)) if tier.machine == generator.machine => {
+                a.iter().any(|cpu| b.iter().any(|other| other.number == cpu.number))
+            }
             _ => false,
         }
     });

@@ -6,7 +6,7 @@
 use super::curve::Curve;
 use super::finding::{DIRECT, Finding};
 use crate::resources::{CpuUse, Group};
-use crate::run::{Identity, KernelEvidence as Seen, Processes, ResourceKind, Step};
+use crate::run::{HostName, Identity, KernelEvidence as Seen, Processes, ResourceKind, Step};
 use crate::thresholds::{FULL, NOT_BUSY};
 
 /// Soft interrupts that take this share of a processor's busy time are most of its work. On a loopback interface they run
@@ -27,22 +27,26 @@ pub(super) fn is_mostly(cpu: &CpuUse) -> bool {
 /// Processors that were full of soft interrupts while the tiers had room.
 pub(super) fn full(curve: &Curve) -> Vec<Finding> {
     let (Some(star), Some(tier)) = (curve.star(), fullest_tier(curve)) else { return Vec::new() };
-    if tier.1 >= FULL || !could_be_spread(curve) {
+    if tier.1 >= FULL {
         return Vec::new();
     }
-    let numbers = star.usage.host.cpus.iter().map(|cpu| cpu.number);
-    numbers.filter_map(|number| of_processor(curve, number, &tier)).collect()
+    let hosts = star.usage.hosts.iter().filter(|host| could_be_spread(curve, &host.name));
+    let processors = hosts.flat_map(|host| host.cpus.iter().map(|cpu| (&host.name, cpu.number)));
+    processors.filter_map(|processor| of_processor(curve, processor, &tier)).collect()
 }
 
-fn of_processor(curve: &Curve, number: u32, (of, tier_busy): &(Processes, f64)) -> Option<Finding> {
-    let mean = |read: fn(&CpuUse) -> f64| curve.mean(|step| processor(step, number).map(read));
+/// A host, and the number of one of its processors.
+type Numbered<'a> = (&'a HostName, u32);
+
+fn of_processor(curve: &Curve, at: Numbered<'_>, (of, tier_busy): &(Processes, f64)) -> Option<Finding> {
+    let mean = |read: fn(&CpuUse) -> f64| curve.mean(|step| processor(step, at).map(read));
     let (busy, softirq) = (mean(CpuUse::busy_of_available)?, mean(CpuUse::softirq_of_available)?);
-    let used = |step: &Step| processor(step, number).map(|cpu| cpu.softirq);
+    let used = |step: &Step| processor(step, at).map(|cpu| cpu.softirq);
     if busy < FULL || softirq < MOSTLY * busy || !curve.follows_load(used) {
         return None;
     }
     let demand_us = curve.demand_us(used).filter(|us| us.is_finite());
-    let holder = Identity::Processor { number };
+    let holder = Identity::Processor { number: at.1, on: at.0.clone() };
     let finding = Finding::new(ResourceKind::Softirq, DIRECT)
         .held_by(holder.clone())
         .about([holder])
@@ -50,7 +54,7 @@ fn of_processor(curve: &Curve, number: u32, (of, tier_busy): &(Processes, f64)) 
         .weaker_by(WEAKER_THAN_OWN_USE)
         .demanding(demand_us)
         .seeing(Seen::SoftirqsFull {
-            processor: number,
+            processor: at.1,
             busy,
             softirq,
             users: curve.star_users(),
@@ -62,22 +66,23 @@ fn of_processor(curve: &Curve, number: u32, (of, tier_busy): &(Processes, f64)) 
     let left = dropped_per_s + squeezes_per_s >= 1.0;
     let finding =
         if left { finding.seeing(Seen::PacketsLeft { dropped_per_s, squeezes_per_s }) } else { finding };
-    let processors = with_room(curve);
+    let processors = with_room(curve, at.0);
     Some(if processors > 0 { finding.seeing(Seen::SpreadSoftirqs { processors }) } else { finding })
 }
 
-/// Whether some processor has room, or all are full of soft interrupts alike. Where the others are full of something else,
+/// Whether some processor of the host has room, or all are full of soft interrupts alike. Where the others are full of something else,
 /// that is in the way as well.
-fn could_be_spread(curve: &Curve) -> bool {
+fn could_be_spread(curve: &Curve, on: &HostName) -> bool {
     let mostly = |cpu: &CpuUse| cpu.softirq_of_available() >= MOSTLY;
-    with_room(curve) > 0 || curve.plateau().flat_map(|step| &step.usage.host.cpus).all(mostly)
+    let hosts = || curve.plateau().filter_map(|step| step.usage.host(on));
+    with_room(curve, on) > 0 || hosts().flat_map(|host| &host.cpus).all(mostly)
 }
 
-/// How many processors had room all over the plateau.
-fn with_room(curve: &Curve) -> u64 {
-    let Some(star) = curve.star() else { return 0 };
-    let busy = |number: u32| curve.mean(|step| processor(step, number).map(CpuUse::busy_of_available));
-    let room = star.usage.host.cpus.iter().filter(|cpu| busy(cpu.number).is_some_and(|busy| busy < NOT_BUSY));
+/// How many processors of a host had room all over the plateau.
+fn with_room(curve: &Curve, on: &HostName) -> u64 {
+    let Some(host) = curve.star().and_then(|star| star.usage.host(on)) else { return 0 };
+    let busy = |number: u32| curve.mean(|step| processor(step, (on, number)).map(CpuUse::busy_of_available));
+    let room = host.cpus.iter().filter(|cpu| busy(cpu.number).is_some_and(|busy| busy < NOT_BUSY));
     room.count() as u64
 }
 
@@ -92,6 +97,6 @@ fn busiest_share(group: &Group) -> f64 {
     group.busiest_thread.as_ref().map_or(0.0, |thread| thread.busy).max(group.busy())
 }
 
-fn processor(step: &Step, number: u32) -> Option<&CpuUse> {
-    step.usage.host.cpus.iter().find(|cpu| cpu.number == number)
+fn processor<'a>(step: &'a Step, (on, number): Numbered<'_>) -> Option<&'a CpuUse> {
+    step.usage.host(on)?.cpus.iter().find(|cpu| cpu.number == number)
 }

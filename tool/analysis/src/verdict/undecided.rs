@@ -41,7 +41,9 @@ fn tell_apart(best: &Explanation, next: Option<&Explanation>) -> TellApart {
     let either = |test: &dyn Fn(&Explanation) -> bool| test(best) || next.is_some_and(test);
     let waits = |of: &Explanation| matches!(of.kind, Lock | RateLimit | WorkerPool);
     let behind = |of: &Explanation| matches!(of.kind, AcceptQueue | Upstream);
-    let others = |of: &Explanation| matches!(of.identity, Some(Identity::Host | Identity::OtherProcesses));
+    let others = |of: &Explanation| {
+        matches!(of.identity, Some(Identity::Host { .. } | Identity::OtherProcesses { .. }))
+    };
     let tier = |of: &Explanation| of.identity.as_ref().and_then(Identity::processes).cloned();
     match next {
         _ if either(&|of| matches!(of.identity, Some(Identity::DatabaseLocks(_)))) => {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::curve::Curve;
 use super::softirq;
 use crate::counters::IoRate;
-use crate::resources::{Group, IoLimitUse};
+use crate::resources::{Group, HostUse, IoLimitUse};
 use crate::run::{DiskLimit, Identity, Processes, Resource, Step, Unit, Words};
 
 /// How much of a resource was in use.
@@ -48,10 +48,10 @@ impl From<&Use> for Resource {
 pub fn uses(curve: &Curve, step: &Step) -> Vec<Use> {
     let mut all = vec![generator(curve, step)];
     all.extend(step.usage.tiers().flat_map(|group| of_group(curve, group)));
-    all.extend(host(step));
-    all.extend(softirqs(step));
+    all.extend(step.usage.hosts.iter().filter_map(host));
+    all.extend(step.usage.hosts.iter().flat_map(softirqs));
     all.extend(step.usage.disks.iter().filter(|disk| disk.in_flight > 0.0).map(|disk| Use {
-        resource: Identity::Disk { name: disk.name.clone() },
+        resource: Identity::Disk { name: disk.name.clone(), on: disk.on.clone() },
         used: disk.busy,
         capacity: 1.0,
         unit: Unit::Devices,
@@ -129,11 +129,10 @@ fn unit(of: IoRate) -> Unit {
     }
 }
 
-fn host(step: &Step) -> Option<Use> {
-    let host = &step.usage.host;
+fn host(host: &HostUse) -> Option<Use> {
     let capacity = host.available_cores();
     (capacity > 0.0).then(|| Use {
-        resource: Identity::Host,
+        resource: Identity::Host { on: host.name.clone() },
         used: host.busy_cores(),
         capacity,
         unit: Unit::Cores,
@@ -141,9 +140,9 @@ fn host(step: &Step) -> Option<Use> {
 }
 
 /// Processors whose time mostly goes to soft interrupts, as far as it does.
-fn softirqs(step: &Step) -> impl Iterator<Item = Use> {
-    step.usage.host.cpus.iter().filter(|cpu| softirq::is_mostly(cpu)).map(|cpu| Use {
-        resource: Identity::Processor { number: cpu.number },
+fn softirqs(host: &HostUse) -> impl Iterator<Item = Use> {
+    host.cpus.iter().filter(|cpu| softirq::is_mostly(cpu)).map(|cpu| Use {
+        resource: Identity::Processor { number: cpu.number, on: host.name.clone() },
         used: cpu.softirq,
         capacity: 1.0 - cpu.steal,
         unit: Unit::Cores,
@@ -155,7 +154,7 @@ fn links(curve: &Curve, step: &Step) -> Vec<Use> {
     carrying
         .filter_map(|link| {
             let (used, capacity) = link.use_of_limit()?;
-            let resource = Identity::Link { name: link.name.clone() };
+            let resource = Identity::Link { name: link.name.clone(), on: link.on.clone() };
             Some(Use { resource, used, capacity, unit: Unit::BitsPerSecond })
         })
         .collect()

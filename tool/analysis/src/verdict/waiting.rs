@@ -7,9 +7,9 @@ use super::hops;
 use super::utilisation::{Use, mean_uses, uses};
 use super::waiters;
 use crate::counters::Role;
-use crate::resources::Group;
+use crate::resources::{Group, HostUse};
 use crate::run::{
-    ConnectionEvidence, Evidence, Identity, ListenQueue, Processes, ResourceKind, Step,
+    ConnectionEvidence, Evidence, HostName, Identity, ListenQueue, Processes, ResourceKind, Step,
     WaitingEvidence as Seen,
 };
 use crate::search::growth::{degrees_of_freedom, throughput_error};
@@ -76,14 +76,18 @@ pub(super) fn descriptors(curve: &Curve) -> Option<Finding> {
 
 /// Memory: the host swaps.
 pub(super) fn memory(curve: &Curve) -> Option<Finding> {
-    let mean = |read: fn(&Step) -> f64| curve.mean(|step| Some(read(step))).unwrap_or(0.0);
-    let pressure = mean(|step| step.usage.host.memory_pressure);
-    let swapped_in_per_s = mean(|step| step.usage.host.swapped_in_per_s);
+    let hosts = curve.star().into_iter().flat_map(|star| star.usage.tier_hosts());
+    let of_host = |on: &HostName, read: fn(&HostUse) -> f64| {
+        curve.mean(|step| step.usage.host(on).map(read)).unwrap_or(0.0)
+    };
+    let pressed = hosts.map(|host| (of_host(&host.name, |host| host.memory_pressure), &host.name));
+    let (pressure, on) = pressed.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let swapped_in_per_s = of_host(on, |host| host.swapped_in_per_s);
     if pressure < MEMORY_PRESSURE || swapped_in_per_s < SWAPPED_IN_PER_S || !curve.observed() {
         return None;
     }
     let seen = Seen::MemoryShort { pressure, swapped_in_per_s, users: curve.star_users() };
-    Some(Finding::new(ResourceKind::Memory, INDIRECT).held_by(Identity::Host).seeing(seen))
+    Some(Finding::new(ResourceKind::Memory, INDIRECT).held_by(Identity::Host { on: on.clone() }).seeing(seen))
 }
 
 /// What the experiment showed, where one was made. A finding that a pool is the limit says of how many workers.
@@ -153,7 +157,8 @@ pub(super) fn alone_at_the_disk(curve: &Curve) -> Option<Seen> {
 /// Adds what else points at a limit on requests served at a time.
 pub(super) fn with_signs(curve: &Curve, finding: Finding, threads: impl Iterator<Item = Seen>) -> Finding {
     let uses = mean_uses(curve);
-    let busy_host = |seen: &&Use| seen.resource == Identity::Host && seen.utilisation() >= IDLE;
+    let busy_host =
+        |seen: &&Use| matches!(seen.resource, Identity::Host { .. }) && seen.utilisation() >= IDLE;
     let top = uses.iter().find(|seen| seen.utilisation() < NOT_BUSY && !busy_host(seen));
     let others = uses.iter().any(|seen| busy_host(&seen));
     let queue = fullest_queue(curve).filter(|queue| queue.waiting > 0);
@@ -211,7 +216,8 @@ pub(super) fn nothing_busy(curve: &Curve) -> bool {
     let not_the_loads = unwatched < IDLE;
     let idle_queue = hops::waits_for_no_processor(curve);
     let by_others = |seen: &Use| {
-        seen.resource == Identity::Host && (idle_queue || (not_the_loads && hardly_starved(curve)))
+        matches!(seen.resource, Identity::Host { .. })
+            && (idle_queue || (not_the_loads && hardly_starved(curve)))
     };
     let with_unwatched = |seen: &Use| (seen.used + unwatched) / seen.capacity < NOT_BUSY;
     let at_locks = |seen: &Use| seen.resource.processes().is_some_and(|of| queue_at_locks(curve, of));

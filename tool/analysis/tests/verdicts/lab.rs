@@ -21,7 +21,11 @@ use sessions::asked;
 
 /// The conclusion with its words put in, as a run file holds it.
 pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
-    let steps = observed.iter().map(Observed::step_with_usage).collect();
+    conclude_steps(observed.iter().map(Observed::step_with_usage).collect(), context)
+}
+
+/// The same from steps.
+pub(super) fn conclude_steps(steps: Vec<Step>, context: &Context) -> Conclusion {
     let concluded = analysis::conclude::conclude(steps, context);
     let to_tell = concluded.to_tell;
     let mut run = concluded.into_run(Provenance::default());

@@ -6,6 +6,7 @@ mod explanations;
 mod hops;
 mod host_limits;
 mod hostile;
+mod hosts;
 mod io_limits;
 mod lab;
 mod limits;

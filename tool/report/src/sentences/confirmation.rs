@@ -81,6 +81,7 @@ fn left_alone(left_alone: &LeftAlone) -> String {
             "nstar did not start it (nstar sweep --confirm slows such processes too)"
         }
         LeftAloneReason::Ours => "nstar itself runs under it",
+        LeftAloneReason::Elsewhere => "nstar slows only what runs beside it",
         LeftAloneReason::Ended => "it ended meanwhile",
         LeftAloneReason::NotAllowed => "the system did not let nstar stop it",
         LeftAloneReason::NoTime => "there was no time left for it",
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     fn tier(name: &str) -> Processes {
-        Processes { role: Role::Server, name: name.into(), pid: Some(7), processes: 1 }
+        Processes { role: Role::Server, name: name.into(), pid: Some(7), processes: 1, on: None }
     }
 
     #[test]

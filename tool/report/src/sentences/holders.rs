@@ -3,16 +3,30 @@
 use std::borrow::Cow;
 
 use analysis::counters::{IoRate, ServerAddress};
-use analysis::run::{Database, DiskLimit, Identity, Processes, Resource, ResourceKind};
+use analysis::run::{Database, DiskLimit, HostName, Identity, Processes, Resource, ResourceKind};
 
 use crate::{number, words};
 
-/// `nginx (pid 812)`, `nginx (2 processes)`.
+/// `nginx (pid 812)`, `nginx (2 processes)`, `nginx on web (pid 812)`.
 pub(crate) fn processes(of: &Processes) -> String {
+    let name = on(&of.name, &of.on);
     match of.pid {
-        Some(pid) => format!("{} (pid {pid})", of.name),
-        None => format!("{} ({} processes)", of.name, number::count(of.processes.into())),
+        Some(pid) => format!("{name} (pid {pid})"),
+        None => format!("{name} ({} processes)", number::count(of.processes.into())),
     }
+}
+
+/// `vda`, `vda on web`.
+fn on<'a>(name: &'a str, host: &HostName) -> Cow<'a, str> {
+    match host {
+        Some(host) => format!("{name} on {host}").into(),
+        None => name.into(),
+    }
+}
+
+/// `the host`, `the host web`.
+pub(super) fn the_host(host: &HostName) -> String {
+    host.as_ref().map_or_else(|| "the host".to_owned(), |name| format!("the host {name}"))
 }
 
 /// The holder of a resource: `nginx (pid 812)`, `vda`.
@@ -20,14 +34,18 @@ pub(crate) fn name(identity: &Identity) -> Cow<'_, str> {
     match identity {
         Identity::Processes(of) | Identity::Thread(of) | Identity::Quota(of) => processes(of).into(),
         Identity::IoLimit(limit) => processes(&limit.of).into(),
-        Identity::Disk { name } | Identity::Link { name } | Identity::Named { name } => name.into(),
-        Identity::Processor { number } => format!("processor {number}").into(),
-        Identity::Host => "host".into(),
+        Identity::Disk { name, on: host } | Identity::Link { name, on: host } => on(name, host),
+        Identity::Named { name } => name.into(),
+        Identity::Processor { number, on: host } => {
+            on(&format!("processor {number}"), host).into_owned().into()
+        }
+        Identity::Host { on: None } => "host".into(),
+        Identity::Host { on: Some(host) } => format!("host {host}").into(),
         Identity::Generator => "generator".into(),
         Identity::DatabaseLocks(of) => database(of).into(),
         Identity::ListenQueue { port } => format!("port {port}").into(),
         Identity::Upstream { address, .. } => server_address(address),
-        Identity::OtherProcesses => "other processes".into(),
+        Identity::OtherProcesses { on: host } => on("other processes", host).into_owned().into(),
     }
 }
 
@@ -78,12 +96,12 @@ pub(super) fn resource(identity: &Identity) -> String {
         Identity::Disk { .. } => format!("the disk {holder}"),
         Identity::Link { .. } => format!("the link {holder}"),
         Identity::Processor { .. } => format!("the soft interrupts of {holder}"),
-        Identity::Host => "the processors of the host".to_owned(),
+        Identity::Host { on } => format!("the processors of {}", the_host(on)),
         Identity::Generator => "the generator".to_owned(),
         Identity::DatabaseLocks(_) => format!("the locks of {holder}"),
         Identity::ListenQueue { .. } => format!("the listen queue of {holder}"),
         Identity::Upstream { .. } => format!("the upstream {holder}"),
-        Identity::OtherProcesses | Identity::Named { .. } => holder.into_owned(),
+        Identity::OtherProcesses { .. } | Identity::Named { .. } => holder.into_owned(),
     }
 }
 
@@ -98,12 +116,14 @@ pub(super) fn subject(identity: &Identity) -> String {
         Identity::Disk { .. } => format!("The disk {holder}"),
         Identity::Link { .. } => format!("The link {holder}"),
         Identity::Processor { .. } => format!("The soft interrupts of {holder}"),
-        Identity::Host => "The host, all its processors together,".to_owned(),
+        Identity::Host { on } => {
+            format!("{}, all its processors together,", words::capitalised(&the_host(on)))
+        }
         Identity::Generator => "The load generator".to_owned(),
         Identity::DatabaseLocks(_) => format!("The locks of {holder}"),
         Identity::ListenQueue { .. } => format!("The listen queue of {holder}"),
         Identity::Upstream { .. } => format!("The upstream {holder}"),
-        Identity::OtherProcesses => "Other processes".to_owned(),
+        Identity::OtherProcesses { .. } => words::capitalised(&holder),
         Identity::Named { .. } => holder.into_owned(),
     }
 }

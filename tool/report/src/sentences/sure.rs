@@ -30,7 +30,7 @@ fn explanation(of: &Explanation, beside: Option<&Identity>) -> String {
         text += &format!(" of {}", number::count(at_a_time.into()));
     }
     match of.identity.as_ref().filter(|identity| Some(*identity) != beside) {
-        Some(Identity::Host) => text + " of the host",
+        Some(Identity::Host { on }) => format!("{text} of {}", holders::the_host(on)),
         Some(identity @ (Identity::Disk { .. } | Identity::Link { .. })) => {
             format!("{text} {}", holders::name(identity))
         }

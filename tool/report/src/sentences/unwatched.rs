@@ -2,9 +2,9 @@
 
 use std::io;
 
-use analysis::run::{DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
+use analysis::run::{AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
 
-use crate::number::count;
+use crate::number::{count, time};
 
 /// The reason why the server's processes could not be watched, as a part of a sentence.
 pub(crate) fn server(reason: &ServerUnwatched) -> String {
@@ -32,6 +32,61 @@ pub(crate) fn server(reason: &ServerUnwatched) -> String {
             error(*os_error)
         ),
         ServerUnwatched::NoProcess => "no process was found to serve the target".to_owned(),
+    }
+}
+
+/// What an agent on another host did not tell, and what to do: a sentence.
+pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
+    match trouble {
+        AgentTrouble::Ended { code, stderr } => {
+            let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+            let said = if stderr.is_empty() { String::new() } else { format!(" (it said: {stderr})") };
+            format!(
+                "The agent on {host} ended during the run{code}{said}, so what happened there later is not known."
+            )
+        }
+        AgentTrouble::Malformed => format!(
+            "The agent on {host} sent what no agent sends, and was not listened to after that: another program wrote to its \
+             output, or it is not to be trusted."
+        ),
+        AgentTrouble::Flooded => format!(
+            "The agent on {host} sent more than an agent may, and was not listened to after that: it is not to be trusted."
+        ),
+        AgentTrouble::Silent { longest_s } => format!(
+            "For {} nothing came from the agent on {host}: it, or the way there, stalled.",
+            time(longest_s * 1e6)
+        ),
+        AgentTrouble::LeftOut { count: left_out } => format!(
+            "The stream from {host} did not take {} of the samples there: it is too slow for them.",
+            count(*left_out)
+        ),
+        AgentTrouble::Clock { error_us } => format!(
+            "The clock of {host} is known to {} only, because no answer came back sooner: what was seen there may lie that \
+             far beside what was seen here.",
+            time(*error_us)
+        ),
+        AgentTrouble::ServerNotFound { reason } => format!(
+            "The agent on {host} did not find the server: {}. Of that host, only processors, disks, memory and links were watched.",
+            server_there(reason)
+        ),
+        AgentTrouble::Redundant => format!(
+            "The agent on {host} sees the same processes as another observer, so they were counted once."
+        ),
+    }
+}
+
+/// The reason why an agent did not find the server, as a part of a sentence.
+fn server_there(reason: &ServerUnwatched) -> String {
+    match reason {
+        ServerUnwatched::NotLocal { address } => format!(
+            "{address} is not an address there, and nothing listens on port {} at any other (behind address translation that \
+             changes the port, observe where it leads, and sweep that port)",
+            address.port()
+        ),
+        ServerUnwatched::PermissionDenied { address } => format!(
+            "the process that listens on {address} belongs to another user (run the agent as root: --sudo with ssh://)"
+        ),
+        other => server(other),
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) fn warning(cause: &Cause) -> String {
         Cause::TooUneven { users } => too_uneven(*users),
         Cause::StillGrew { users } => still_grew(*users),
         Cause::NotWatched { reason } => not_watched(reason),
+        Cause::AgentTrouble { host, trouble } => unwatched::agent(host, trouble),
         Cause::DatabaseTrouble { database, reason } => database_trouble(database, reason),
         Cause::DatabaseIdle { database } => database_idle(database),
         Cause::GeneratorBusy { users, busy } => generator_busy(*users, *busy),

@@ -43,7 +43,7 @@ pub(super) fn doubts() -> Vec<Doubt> {
         Undecided {
             best: explanation(ResourceKind::Cpu, None, 0.52),
             next: Some(Explanation {
-                identity: Some(Identity::Disk { name: "vda".into() }),
+                identity: Some(Identity::Disk { name: "vda".into(), on: None }),
                 ..explanation(ResourceKind::Disk, None, 0.45)
             }),
             tell_apart: TellApart::MoreOfOne,
@@ -111,6 +111,8 @@ pub(super) fn causes() -> Vec<Cause> {
         Told { text: "An older version warned of it.".into() },
     ];
     all.extend(server_unwatched().into_iter().map(|reason| NotWatched { reason }));
+    let of_agent = |trouble| Cause::AgentTrouble { host: "web".into(), trouble };
+    all.extend(agent_troubles().into_iter().map(of_agent));
     let database = || "mysql://ann@db/rooms".to_owned();
     all.extend(
         database_troubles().into_iter().map(|reason| DatabaseTrouble { database: database(), reason }),
@@ -134,6 +136,25 @@ pub(super) fn server_unwatched() -> Vec<ServerUnwatched> {
         OwnProcess { address },
         Unreadable { path: "/proc".into(), os_error: Some(2) },
         NoProcess,
+    ]
+}
+
+/// Everything that an agent may not tell, and why.
+fn agent_troubles() -> Vec<AgentTrouble> {
+    use AgentTrouble::*;
+    let reason = ServerUnwatched::PermissionDenied { address: ([10, 0, 0, 1], 80).into() };
+    vec![
+        Ended { code: Some(255), stderr: "Connection to web closed by remote host.".into() },
+        Ended { code: None, stderr: String::new() },
+        Malformed,
+        Flooded,
+        Silent { longest_s: 4.2 },
+        LeftOut { count: 12 },
+        Clock { error_us: 2_400.0 },
+        ServerNotFound { reason },
+        ServerNotFound { reason: ServerUnwatched::NotLocal { address: ([10, 0, 0, 1], 80).into() } },
+        ServerNotFound { reason: ServerUnwatched::NotListening { address: ([10, 0, 0, 1], 80).into() } },
+        Redundant,
     ]
 }
 

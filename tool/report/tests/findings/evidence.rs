@@ -5,11 +5,11 @@ use analysis::run::*;
 use analysis::ticks::{ErrorCounts, ErrorKind};
 
 pub(super) fn nginx() -> Processes {
-    Processes { role: Role::Server, name: "nginx".into(), pid: Some(812), processes: 1 }
+    Processes { role: Role::Server, name: "nginx".into(), pid: Some(812), processes: 1, on: None }
 }
 
 pub(super) fn workers() -> Processes {
-    Processes { role: Role::Downstream, name: "worker".into(), pid: None, processes: 4 }
+    Processes { role: Role::Downstream, name: "worker".into(), pid: None, processes: 4, on: None }
 }
 
 pub(super) fn database() -> Database {
@@ -18,6 +18,7 @@ pub(super) fn database() -> Database {
         name: "mariadbd".into(),
         pid: Some(912),
         processes: 1,
+        on: None,
     })
 }
 
@@ -348,7 +349,7 @@ fn locks() -> Vec<LockEvidence> {
         ShareOfResponse { waited_us: 9_200.0, users: 16, share: 0.9, inside: Some(8.0) },
         QueueGrew { from_users: 4, from_waiting: 2.1, to_users: 32, to_waiting: 29.4 },
         CountedByDatabase { waiting: 13.8 },
-        AllElseHadRoom { busiest: Some((Identity::Disk { name: "vda".into() }, 0.31)) },
+        AllElseHadRoom { busiest: Some((Identity::Disk { name: "vda".into(), on: None }, 0.31)) },
         AllElseHadRoom { busiest: None },
         NotAsked { of: workers() },
         NotTheCause { database: address(), waiting: 0.1, at_work: 3.0 },
@@ -374,7 +375,7 @@ fn generator() -> Vec<GeneratorEvidence> {
 
 fn outcome() -> Vec<OutcomeEvidence> {
     use OutcomeEvidence::*;
-    let busiest = |aside| Busiest { resource: Identity::Host, busy: 0.98, aside };
+    let busiest = |aside| Busiest { resource: Identity::Host { on: None }, busy: 0.98, aside };
     vec![
         NothingCompleted,
         OnlyStep { users: 1 },
@@ -386,7 +387,12 @@ fn outcome() -> Vec<OutcomeEvidence> {
         busiest(None),
         busiest(Some(Aside::OthersUsedIt { tier_cores: 0.3 })),
         busiest(Some(Aside::WhateverTheLoad)),
-        CloseRival { resource: Identity::Link { name: "eth0".into() }, busy: 0.93 },
+        CloseRival { resource: Identity::Link { name: "eth0".into(), on: None }, busy: 0.93 },
+        CloseRival { resource: Identity::Host { on: Some("web".into()) }, busy: 0.93 },
+        CloseRival {
+            resource: Identity::Processes(Processes { on: Some("web".into()), ..nginx() }),
+            busy: 0.93,
+        },
         RequestsFailed { share: 0.3, users: 8, errors: failures() },
         Told { text: "An older version said so.".into() },
     ]
