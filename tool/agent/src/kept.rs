@@ -1,0 +1,245 @@
+//! What an agent said, on the clock of this host. It knows no clock of its own: whoever adds a report says when it came.
+
+use std::collections::VecDeque;
+
+use analysis::counters::{Counters, ThreadLook};
+use analysis::run::AgentTrouble;
+
+use crate::alignment::{Alignment, Ping};
+use crate::allowance::{Allowance, Exceeded};
+use crate::protocol::{About, NotFound, Report};
+
+/// Pings without an answer that are remembered.
+const UNANSWERED_MAX: usize = 16;
+
+/// An agent that says nothing for longer has stalled: it is asked for the time once a second.
+const STALLED_US: u64 = 3_000_000;
+
+/// A clock known no better than this may put a sample on the wrong side of a border.
+const CLOCK_ERROR_US: f64 = 1_000.0;
+
+/// What an agent said so far.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) about: Option<About>,
+    /// The last answer about addresses, with how many there were.
+    pub(crate) watching: (u64, Vec<Result<std::net::SocketAddr, NotFound>>),
+    pub(crate) pongs: u64,
+    /// Why nothing more comes, if that is so.
+    pub(crate) ended: Option<AgentTrouble>,
+    samples: Vec<Counters>,
+    looks: Vec<ThreadLook>,
+    alignment: Alignment,
+    worst_error_us: f64,
+    unanswered: VecDeque<(u64, u64)>,
+    next_ping: u64,
+    heard_us: u64,
+    longest_silence_us: u64,
+    left_out: u64,
+    allowance: Allowance,
+}
+
+impl Kept {
+    pub(crate) fn new(now_us: u64) -> Self {
+        Self {
+            about: None,
+            watching: (0, Vec::new()),
+            pongs: 0,
+            ended: None,
+            samples: Vec::new(),
+            looks: Vec::new(),
+            alignment: Alignment::default(),
+            worst_error_us: 0.0,
+            unanswered: VecDeque::new(),
+            next_ping: 0,
+            heard_us: now_us,
+            longest_silence_us: 0,
+            left_out: 0,
+            allowance: Allowance::new(now_us),
+        }
+    }
+
+    /// The number of a ping that is sent now.
+    pub(crate) fn ping(&mut self, now_us: u64) -> u64 {
+        self.next_ping += 1;
+        self.unanswered.push_back((self.next_ping, now_us));
+        if self.unanswered.len() > UNANSWERED_MAX {
+            self.unanswered.pop_front();
+        }
+        self.next_ping
+    }
+
+    /// Takes a report of so many bytes that came now.
+    pub(crate) fn add(&mut self, report: Report, bytes: usize, now_us: u64) -> Result<(), Exceeded> {
+        self.allowance.take(now_us, bytes)?;
+        self.longest_silence_us = self.silence_us(now_us);
+        self.heard_us = now_us;
+        match report {
+            Report::About(about) => self.about = Some(about.fit_to_be_shown()),
+            Report::Watching(found) => self.watching = (self.watching.0 + 1, found),
+            Report::Sample(sample) => self.add_sample(*sample, now_us),
+            Report::Look(look) => self.add_look(look, now_us),
+            Report::Pong(number, far_us) => self.add_pong(number, far_us, now_us),
+            Report::LeftOut(count) => self.left_out = self.left_out.saturating_add(count),
+        }
+        Ok(())
+    }
+
+    fn add_sample(&mut self, mut sample: Counters, now_us: u64) {
+        let last_us = self.samples.last().map_or(0, |sample| sample.at_us);
+        if let Some(at_us) = self.near_us(sample.at_us, last_us, now_us) {
+            sample.at_us = at_us;
+            self.samples.push(sample);
+        }
+    }
+
+    fn add_look(&mut self, mut look: ThreadLook, now_us: u64) {
+        let last_us = self.looks.last().map_or(0, |look| look.at_us);
+        if let Some(at_us) = self.near_us(look.at_us, last_us, now_us) {
+            look.at_us = at_us;
+            self.looks.push(look);
+        }
+    }
+
+    /// A time of the far clock by ours: never before what came earlier, and never in the future.
+    fn near_us(&mut self, far_us: u64, last_us: u64, now_us: u64) -> Option<u64> {
+        let near_us = self.alignment.near_us(far_us)?;
+        self.worst_error_us = self.alignment.error_us(now_us).unwrap_or(0.0).max(self.worst_error_us);
+        Some(near_us.min(now_us).max(last_us))
+    }
+
+    fn add_pong(&mut self, number: u64, far_us: u64, now_us: u64) {
+        let asked = self.unanswered.iter().position(|(asked, _)| *asked == number);
+        let Some((_, sent_us)) = asked.and_then(|at| self.unanswered.remove(at)) else { return };
+        self.alignment.add(Ping { sent_us, far_us, received_us: now_us });
+        self.pongs += 1;
+    }
+
+    fn silence_us(&self, now_us: u64) -> u64 {
+        self.longest_silence_us.max(now_us.saturating_sub(self.heard_us))
+    }
+
+    /// Whether it has said nothing for so long that nobody should wait for it.
+    pub(crate) fn has_stalled(&self, now_us: u64) -> bool {
+        now_us.saturating_sub(self.heard_us) > STALLED_US
+    }
+
+    /// Whether a sample was taken at this time or later.
+    pub(crate) fn covers(&self, end_us: u64) -> bool {
+        self.samples.last().is_some_and(|sample| sample.at_us >= end_us)
+    }
+
+    /// The samples that cover a span, in order of time: from the last at or before its start to the first at or after its
+    /// end, as far as there are any.
+    pub(crate) fn between(&self, start_us: u64, end_us: u64) -> Vec<Counters> {
+        let after_start = self.samples.partition_point(|sample| sample.at_us <= start_us);
+        let before_end = self.samples.partition_point(|sample| sample.at_us < end_us);
+        let range = after_start.saturating_sub(1)..(before_end + 1).min(self.samples.len());
+        self.samples.get(range).unwrap_or_default().to_vec()
+    }
+
+    /// The looks within a span, in order of time.
+    pub(crate) fn looks_between(&self, start_us: u64, end_us: u64) -> Vec<ThreadLook> {
+        let within = |look: &&ThreadLook| (start_us..=end_us).contains(&look.at_us);
+        self.looks.iter().filter(within).cloned().collect()
+    }
+
+    /// What to tell of it besides what it saw.
+    pub(crate) fn troubles(&self, now_us: u64) -> Vec<AgentTrouble> {
+        let silence_us = if self.ended.is_some() { self.longest_silence_us } else { self.silence_us(now_us) };
+        let silent =
+            (silence_us > STALLED_US).then(|| AgentTrouble::Silent { longest_s: silence_us as f64 / 1e6 });
+        let left_out = (self.left_out > 0).then_some(AgentTrouble::LeftOut { count: self.left_out });
+        let error_us = self.worst_error_us;
+        let clock = (error_us > CLOCK_ERROR_US).then_some(AgentTrouble::Clock { error_us });
+        self.ended.clone().into_iter().chain([silent, left_out, clock].into_iter().flatten()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sample(at_us: u64) -> Report {
+        Report::Sample(Box::new(Counters { at_us, ..Counters::default() }))
+    }
+
+    /// An agent whose clock is two seconds ahead, asked at 10 s and answering within a millisecond.
+    fn aligned() -> Kept {
+        let mut kept = Kept::new(10_000_000);
+        let number = kept.ping(10_000_000);
+        kept.add(Report::Pong(number, 12_000_500), 8, 10_001_000).unwrap();
+        kept
+    }
+
+    fn times(kept: &Kept) -> Vec<u64> {
+        kept.between(0, u64::MAX).iter().map(|sample| sample.at_us).collect()
+    }
+
+    #[test]
+    fn samples_come_to_lie_on_our_clock() {
+        let mut kept = aligned();
+        for at_us in [12_100_000, 12_350_000, 12_600_000] {
+            kept.add(sample(at_us), 8, 11_000_000).unwrap();
+        }
+        assert_eq!(times(&kept), [10_100_000, 10_350_000, 10_600_000]);
+        assert_eq!(kept.between(10_200_000, 10_300_000).len(), 2, "one on either side");
+        assert!(kept.covers(10_600_000) && !kept.covers(10_600_001));
+        assert_eq!(kept.troubles(11_000_000), []);
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_is_not_believed() {
+        let mut kept = aligned();
+        for at_us in [12_100_000, u64::MAX, 0, 12_200_000] {
+            kept.add(sample(at_us), 8, 10_500_000).unwrap();
+        }
+        assert_eq!(times(&kept), [10_100_000, 10_500_000, 10_500_000, 10_500_000]);
+        kept.add(Report::Pong(77, 5), 8, 10_600_000).unwrap();
+        assert_eq!(kept.pongs, 1, "nobody asked for the other");
+    }
+
+    #[test]
+    fn samples_before_the_clocks_are_aligned_are_not_used() {
+        let mut kept = Kept::new(0);
+        kept.add(sample(5), 8, 10).unwrap();
+        assert!(times(&kept).is_empty());
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        let mut kept = aligned();
+        kept.add(Report::LeftOut(3), 8, 15_001_000).unwrap();
+        let silent = AgentTrouble::Silent { longest_s: 5.0 };
+        assert_eq!(kept.troubles(15_001_000), [silent.clone(), AgentTrouble::LeftOut { count: 3 }]);
+        assert!(!kept.has_stalled(16_000_000) && kept.has_stalled(18_100_000));
+        kept.ended = Some(AgentTrouble::Malformed);
+        assert_eq!(kept.troubles(99_000_000)[..2], [AgentTrouble::Malformed, silent], "an end is no silence");
+    }
+
+    #[test]
+    fn a_slow_stream_leaves_the_clocks_apart_and_that_is_told() {
+        let mut kept = Kept::new(0);
+        let number = kept.ping(0);
+        kept.add(Report::Pong(number, 9_000_000), 8, 80_000).unwrap();
+        kept.add(sample(9_000_000), 8, 90_000).unwrap();
+        let [AgentTrouble::Clock { error_us }] = kept.troubles(100_000)[..] else { panic!("{kept:?}") };
+        assert!((40_000.0..40_010.0).contains(&error_us), "{error_us}");
+    }
+
+    proptest! {
+        /// Whatever times an agent makes up, its samples are in order and none lies in the future.
+        #[test]
+        fn lies_do_not_disorder_samples(far in prop::collection::vec(any::<u64>(), 0..30)) {
+            let mut kept = aligned();
+            for (number, at_us) in far.into_iter().enumerate() {
+                let now_us = 11_000_000 + number as u64;
+                kept.add(sample(at_us), 8, now_us).unwrap();
+                prop_assert!(times(&kept).last().is_some_and(|last| *last <= now_us));
+            }
+            prop_assert!(times(&kept).is_sorted());
+        }
+    }
+}

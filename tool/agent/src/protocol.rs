@@ -1,0 +1,95 @@
+//! What passes over the stream: a greeting each way, then commands one way and reports the other, in frames.
+//!
+//! The greeting is a line of text, so that whatever else comes first (a shell's complaint, a banner) can be shown. It names
+//! the version of the program and of the protocol; both ends go on only if both are their own. Every message after it is
+//! `postcard` in a frame with its length in front. Reports are compressed against the one before of their kind, which they
+//! resemble: a thread that did nothing since is a few bytes.
+
+mod frame;
+mod greeting;
+mod message;
+mod packing;
+
+pub use frame::{FRAME_BYTES_MAX, Frames};
+pub use greeting::{GREETING_BYTES_MAX, Greeting, GreetingError, greeting};
+pub use message::{About, Command, NotFound, Report};
+pub use packing::{Packer, Unpacker};
+
+/// The version of what passes over the stream. It changes with any message, and with any type of
+/// [`analysis::counters`]: a test holds the bytes of an example.
+pub const PROTOCOL: u32 = 1;
+
+/// Reasons why what came over the stream cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    /// It did not begin with a greeting.
+    #[error(transparent)]
+    Greeting(#[from] GreetingError),
+    /// A frame says that it is longer than any may be.
+    #[error("a message of {length} bytes was announced, and {FRAME_BYTES_MAX} are allowed")]
+    TooLong {
+        /// The length it says it has.
+        length: usize,
+    },
+    /// A frame holds no message.
+    #[error("a message of {length} bytes could not be read")]
+    Malformed {
+        /// Its length.
+        length: usize,
+    },
+}
+
+/// Takes bytes as they come, and gives the reports in them.
+#[derive(Debug, Default)]
+pub struct Reports {
+    frames: Frames,
+    unpacker: Unpacker,
+}
+
+impl Reports {
+    /// Adds bytes that came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.frames.push(bytes);
+    }
+
+    /// The next report, and how many bytes it takes unpacked; `None` until more bytes have come. After an error nothing more
+    /// can be read.
+    ///
+    /// # Errors
+    /// If the bytes are not those of an agent of this version.
+    pub fn next_report(&mut self) -> Result<Option<(Report, usize)>, ProtocolError> {
+        let Some(frame) = self.frames.next_frame()? else { return Ok(None) };
+        self.unpacker.unpack(&frame).map(Some)
+    }
+}
+
+/// Takes bytes as they come, and gives the commands in them.
+#[derive(Debug, Default)]
+pub struct Commands {
+    frames: Frames,
+}
+
+impl Commands {
+    /// Adds bytes that came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.frames.push(bytes);
+    }
+
+    /// The next command; `None` until more bytes have come. After an error nothing more can be read.
+    ///
+    /// # Errors
+    /// If the bytes are not those of an nstar of this version.
+    pub fn next_command(&mut self) -> Result<Option<Command>, ProtocolError> {
+        let Some(frame) = self.frames.next_frame()? else { return Ok(None) };
+        message::read(&frame).map(Some)
+    }
+}
+
+/// A command as it is sent.
+#[must_use]
+pub fn command(command: &Command) -> Vec<u8> {
+    frame::framed(&message::written(command))
+}
+
+#[cfg(test)]
+mod tests;

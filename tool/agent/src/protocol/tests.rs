@@ -1,0 +1,222 @@
+use analysis::counters::{
+    ConnectionLimits, Counters, Cpu, CpuQuota, Disk, Hop, Interface, IoLimit, Listener, MemoryLimit,
+    PortsHeld, Process, ProcessLook, Role, ServerAddress, Thread, ThreadLook, Tracked,
+};
+use proptest::prelude::*;
+
+use super::*;
+
+/// A sample with something of every kind in it.
+fn sample(at_us: u64) -> Counters {
+    let address = ([10, 0, 0, 7], 5432).into();
+    let hop = |address| Hop {
+        address,
+        server: Some(812),
+        callers: vec![813],
+        connections: 4,
+        opened: 1,
+        unaccepted: 0,
+        unread: 1,
+        held: 2,
+        unclear: 0,
+    };
+    let thread = |tid| Thread { tid, name: format!("worker-{tid}"), cpu_us: at_us / 7, ..Thread::default() };
+    Counters {
+        at_us,
+        cpus: vec![Cpu { number: 1, user_us: at_us / 2, ..Cpu::default() }],
+        processes: vec![Process {
+            pid: 812,
+            name: "nginx".into(),
+            role: Role::Downstream,
+            threads: (812..900).map(thread).collect(),
+            open_files: Some(7),
+            cpu_quota: Some(CpuQuota { cgroup: "/web".into(), cores: 1.5, ..CpuQuota::default() }),
+            io_limits: vec![IoLimit { device: "vda".into(), ..IoLimit::default() }],
+            ..Process::default()
+        }],
+        disks: vec![Disk { name: "vda".into(), ..Disk::default() }],
+        interfaces: vec![Interface {
+            name: "eth0".into(),
+            shaped_bits_per_s: Some(8),
+            ..Interface::default()
+        }],
+        listeners: vec![Listener { port: 80, ..Listener::default() }],
+        hops: Some(vec![
+            hop(ServerAddress::Tcp { address }),
+            hop(ServerAddress::Unix { path: "@php".into() }),
+        ]),
+        memory_limits: Some(vec![MemoryLimit {
+            pids: vec![812],
+            stalled_us: Some(3),
+            ..MemoryLimit::default()
+        }]),
+        connection_limits: Some(vec![ConnectionLimits {
+            tracked: Some(Tracked::default()),
+            most_ports: Some(PortsHeld { address, is_target: true, ports: 9 }),
+            ..ConnectionLimits::default()
+        }]),
+        ..Counters::default()
+    }
+}
+
+fn look(at_us: u64) -> ThreadLook {
+    let look =
+        ProcessLook { name: "nginx".into(), threads: 9, futexes: vec![16; 90], ..ProcessLook::default() };
+    ThreadLook { at_us, processes: vec![look] }
+}
+
+fn every_report() -> Vec<Report> {
+    let address = ([10, 0, 0, 7], 80).into();
+    let about =
+        About { host: "web".into(), boot_id: "b".into(), process_namespace: "pid:[4]".into(), is_root: true };
+    vec![
+        Report::About(about),
+        Report::Watching(vec![Ok(address), Err(NotFound::NotLocal(address))]),
+        Report::Watching(vec![Err(NotFound::Unreadable("/proc".into(), Some(13)))]),
+        Report::Sample(Box::new(sample(1_000_000))),
+        Report::Look(look(1_040_000)),
+        Report::Sample(Box::new(sample(1_250_000))),
+        Report::Look(look(1_290_000)),
+        Report::Pong(3, 1_300_000),
+        Report::LeftOut(2),
+    ]
+}
+
+fn every_command() -> Vec<Command> {
+    let addresses = vec![([10, 0, 0, 7], 80).into(), (std::net::Ipv6Addr::LOCALHOST, 81).into()];
+    vec![Command::Watch { addresses }, Command::Sample, Command::LookClosely(true), Command::Ping(u64::MAX)]
+}
+
+fn packed(reports: &[Report]) -> Vec<u8> {
+    let mut packer = Packer::default();
+    reports.iter().flat_map(|report| packer.pack(report).expect("it is short")).collect()
+}
+
+/// The reports in bytes that come in pieces of so many.
+fn unpacked(bytes: &[u8], piece: usize) -> Result<Vec<Report>, ProtocolError> {
+    let (mut reports, mut found) = (Reports::default(), Vec::new());
+    for piece in bytes.chunks(piece.max(1)) {
+        reports.push(piece);
+        while let Some((report, _)) = reports.next_report()? {
+            found.push(report);
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn reports_and_commands_come_out_as_they_went_in() {
+    for piece in [1, 7, 1_000, usize::MAX] {
+        assert_eq!(unpacked(&packed(&every_report()), piece), Ok(every_report()));
+    }
+    let mut commands = Commands::default();
+    every_command().iter().for_each(|one| commands.push(&command(one)));
+    let found = std::iter::from_fn(|| commands.next_command().expect("commands")).collect::<Vec<_>>();
+    assert_eq!(found, every_command());
+}
+
+/// Two nstar that say they speak the same protocol must mean the same by every byte.
+#[test]
+fn what_passes_over_the_stream_changes_only_with_the_protocol() {
+    let sum = |bytes: &[u8]| {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
+            (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    };
+    let unpacked = every_report().iter().flat_map(message::written).collect::<Vec<u8>>();
+    let commands = every_command().iter().flat_map(command).collect::<Vec<u8>>();
+    assert_eq!(
+        (PROTOCOL, sum(&unpacked), sum(&commands)),
+        (1, 3_338_835_970_669_484_082, 4_817_569_173_879_428_274),
+        "a message has changed: raise PROTOCOL, and put the new sums here"
+    );
+}
+
+#[test]
+fn a_sample_like_the_one_before_takes_a_fraction_of_it() {
+    let mut packer = Packer::default();
+    let mut idle = sample(1_000_000);
+    let first = packer.pack(&Report::Sample(Box::new(idle.clone()))).expect("short").len();
+    idle.at_us += 250_000;
+    let second = packer.pack(&Report::Sample(Box::new(idle))).expect("short").len();
+    assert!(second * 8 < first, "{first} bytes, then {second}");
+}
+
+#[test]
+fn nothing_longer_than_a_frame_is_sent_or_read() {
+    let endless = sample(0).processes.into_iter().cycle().take(4_000).collect();
+    let too_long = Report::Sample(Box::new(Counters { processes: endless, ..Counters::default() }));
+    assert_eq!(Packer::default().pack(&too_long), None);
+    let length = FRAME_BYTES_MAX + 1;
+    let announced = u32::try_from(length).expect("a length").to_le_bytes();
+    assert_eq!(unpacked(&announced, 4), Err(ProtocolError::TooLong { length }));
+    // A small frame that says it is a large report.
+    let bomb = [&9u32.to_le_bytes()[..], &[0], &u32::MAX.to_le_bytes(), &[1, 2, 3, 4]].concat();
+    assert!(matches!(unpacked(&bomb, 99), Err(ProtocolError::TooLong { .. })));
+}
+
+#[test]
+fn greetings_of_the_same_version_pass_and_what_follows_is_kept() {
+    for split in 0..greeting().len() {
+        let mut hello = Greeting::default();
+        let bytes = [greeting().as_bytes(), b"rest"].concat();
+        let (first, second) = bytes.split_at(split);
+        assert_eq!(hello.push(first), Ok(None));
+        assert_eq!(hello.push(second), Ok(Some(b"rest".to_vec())));
+    }
+}
+
+#[test]
+fn another_version_is_refused_and_both_are_named() {
+    let refused =
+        Greeting::default().push(b"nstar-agent 9.9.9 protocol 77 and more\n").expect_err("another version");
+    let said = refused.to_string();
+    assert!(said.contains("9.9.9 (protocol 77)") && said.contains(env!("CARGO_PKG_VERSION")), "{said}");
+}
+
+#[test]
+fn what_is_no_greeting_is_shown() {
+    let refused = |bytes: &[u8]| Greeting::default().push(bytes).expect_err("no greeting").to_string();
+    assert!(refused(b"sh: nstar: not found\n").contains("sh: nstar: not found"));
+    assert!(refused(b"\x1b[2J\x07").contains("came:"), "no line is waited for once it cannot be a greeting");
+    assert!(!refused(b"\x1b[2J\x07").contains('\x1b'));
+    assert!(refused(&[b'n'; GREETING_BYTES_MAX]).contains("nnn"));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_are_refused_or_waited_on(bytes in prop::collection::vec(any::<u8>(), 0..600), piece in 1usize..50) {
+        let _ = unpacked(&bytes, piece);
+        let mut commands = Commands::default();
+        commands.push(&bytes);
+        while let Ok(Some(_)) = commands.next_command() {}
+        let _ = Greeting::default().push(&bytes);
+    }
+
+    /// Frames whose length is right and whose content is anything.
+    #[test]
+    fn arbitrary_frames_are_refused_or_read(
+        frames in prop::collection::vec((0u8..4, 0u32..2_000, prop::collection::vec(any::<u8>(), 0..200)), 1..5),
+    ) {
+        let framed = frames.iter().flat_map(|(kind, length, bytes)| {
+            frame::framed(&[&[*kind][..], &length.to_le_bytes(), bytes].concat())
+        });
+        let _ = unpacked(&framed.collect::<Vec<u8>>(), 64);
+    }
+
+    #[test]
+    fn a_stream_cut_short_gives_what_was_complete(cut in 0usize..4_000, piece in 1usize..300) {
+        let bytes = packed(&every_report());
+        let found = unpacked(&bytes[..cut.min(bytes.len())], piece).expect("reports");
+        prop_assert_eq!(&found[..], &every_report()[..found.len()]);
+        prop_assert!(cut < bytes.len() || found.len() == every_report().len());
+    }
+
+    #[test]
+    fn a_changed_byte_does_no_harm(at in any::<prop::sample::Index>(), with in any::<u8>()) {
+        let mut bytes = packed(&every_report());
+        let at = at.index(bytes.len());
+        bytes[at] = with;
+        let _ = unpacked(&bytes, 512);
+    }
+}

@@ -1,0 +1,184 @@
+//! The far end: `nstar agent`.
+//!
+//! It does what its standard input says and ends when that does. A thread reads commands, another passes on what the
+//! watcher sees. Where the stream takes nothing they wait, and the watcher drops what is oldest.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use observe::{KernelPaths, ObserveError, Taken, Watcher, monotonic_us};
+use rustix::{process::geteuid, system::uname};
+
+use crate::protocol::{self, About, Command, Commands, Greeting, NotFound, Packer, ProtocolError, Report};
+
+/// Time between samples, as beside the generator.
+const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
+
+/// How long to wait for the next sample before looking whether anybody still wants it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How much is read at once.
+const CHUNK: usize = 1 << 12;
+
+/// Reasons why an agent ends before its input does.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The other end is not an nstar of this version, or sends what none sends.
+    #[error("agent: {0}")]
+    Protocol(#[from] ProtocolError),
+    /// The stream broke.
+    #[error("agent: the stream broke: {0}")]
+    Stream(#[from] io::Error),
+    /// The watching thread could not be started.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+}
+
+/// Observes for whoever is at the other end of a stream, until the input ends.
+///
+/// # Errors
+/// If the other end is none, or the stream breaks.
+pub fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> Result<(), ServeError> {
+    let mut agent = Agent { output: Output::new(output), watcher: None };
+    agent.output.write(protocol::greeting().as_bytes())?;
+    agent.output.report(&Report::About(about()))?;
+    let (mut greeting, mut greeted) = (Greeting::default(), false);
+    let mut commands = Commands::default();
+    let mut chunk = [0; CHUNK];
+    loop {
+        let read = match input.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let came = chunk.get(..read).unwrap_or_default();
+        if greeted {
+            commands.push(came);
+        } else if let Some(rest) = greeting.push(came).map_err(ProtocolError::from)? {
+            greeted = true;
+            commands.push(&rest);
+        }
+        while let Some(command) = commands.next_command()? {
+            agent.obey(command)?;
+        }
+    }
+}
+
+/// What an agent has to do with.
+struct Agent {
+    output: Output,
+    watcher: Option<Arc<Watcher>>,
+}
+
+impl Agent {
+    fn obey(&mut self, command: Command) -> Result<(), ServeError> {
+        match command {
+            Command::Ping(number) => self.output.report(&Report::Pong(number, monotonic_us()))?,
+            Command::Watch { addresses } => self.watch(&addresses)?,
+            Command::Sample => self.watcher.iter().for_each(|watcher| watcher.request_sample()),
+            Command::LookClosely(closely) => {
+                self.watcher.iter().for_each(|watcher| watcher.look_closely(closely));
+            }
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, addresses: &[SocketAddr]) -> Result<(), ServeError> {
+        // One that was asked for before ends first.
+        self.watcher = None;
+        let (topology, found) = observe::find_for_far_load(addresses);
+        let found = found.into_iter().map(|found| found.map_err(not_found)).collect();
+        self.output.report(&Report::Watching(found))?;
+        let watcher = Arc::new(Watcher::start_for_taking(KernelPaths::default(), topology, SAMPLE_PERIOD)?);
+        let (theirs, output) = (Arc::downgrade(&watcher), self.output.clone());
+        let spawned =
+            thread::Builder::new().name("nstar-tell".to_owned()).spawn(move || tell(&theirs, &output));
+        spawned.map_err(ObserveError::Thread)?;
+        self.watcher = Some(watcher);
+        Ok(())
+    }
+}
+
+/// Passes on what a watcher sees, for as long as there is one and the stream takes it.
+fn tell(watcher: &Weak<Watcher>, output: &Output) {
+    while let Some(watcher) = watcher.upgrade() {
+        if output.pass_on(watcher.take(PATIENCE)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Where reports go.
+#[derive(Clone)]
+struct Output {
+    shared: Arc<Mutex<(Box<dyn Write + Send>, Packer)>>,
+}
+
+impl Output {
+    fn new(output: impl Write + Send + 'static) -> Self {
+        Self { shared: Arc::new(Mutex::new((Box::new(output), Packer::default()))) }
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.0.write_all(bytes)?;
+        shared.0.flush()
+    }
+
+    /// Sends a report. Returns whether it was short enough to be sent.
+    fn send(&self, report: &Report) -> io::Result<bool> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(frame) = shared.1.pack(report) else { return Ok(false) };
+        shared.0.write_all(&frame)?;
+        shared.0.flush()?;
+        Ok(true)
+    }
+
+    fn report(&self, report: &Report) -> io::Result<()> {
+        self.send(report).map(drop)
+    }
+
+    /// Sends what was seen, looks first: a sample says that all before it was told.
+    fn pass_on(&self, taken: Taken) -> io::Result<()> {
+        let mut left_out = taken.left_out;
+        for look in taken.looks {
+            left_out += u64::from(!self.send(&Report::Look(look))?);
+        }
+        for sample in taken.samples {
+            left_out += u64::from(!self.send(&Report::Sample(Box::new(sample)))?);
+        }
+        if left_out > 0 { self.report(&Report::LeftOut(left_out)) } else { Ok(()) }
+    }
+}
+
+fn not_found(error: ObserveError) -> NotFound {
+    match error {
+        ObserveError::NotLocal(address) => NotFound::NotLocal(address),
+        ObserveError::NotListening(address) => NotFound::NotListening(address),
+        ObserveError::PermissionDenied(address) => NotFound::PermissionDenied(address),
+        ObserveError::NoOwner(address) => NotFound::NoOwner(address),
+        ObserveError::OwnProcess(address) => NotFound::OwnProcess(address),
+        ObserveError::Unreadable { path, source } => {
+            NotFound::Unreadable(path.display().to_string(), source.raw_os_error())
+        }
+        ObserveError::Thread(source) => NotFound::Unreadable(String::new(), source.raw_os_error()),
+    }
+}
+
+/// Where this process runs.
+#[must_use]
+pub fn about() -> About {
+    let link = |path: &str| fs::read_link(Path::new(path)).map(|link| link.display().to_string());
+    About {
+        host: uname().nodename().to_string_lossy().into_owned(),
+        boot_id: fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned(),
+        process_namespace: link("/proc/self/ns/pid").unwrap_or_default(),
+        is_root: geteuid().is_root(),
+    }
+}

@@ -1,0 +1,114 @@
+//! Why nothing can be observed through a command, for the person who gave it.
+
+use crate::endpoint::Endpoint;
+use crate::protocol::ProtocolError;
+
+/// Reasons why observing could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The command could not be run.
+    #[error("--observe: cannot run `{program}`: {source}")]
+    NotRun {
+        /// Its program.
+        program: String,
+        /// The kernel's error.
+        source: std::io::Error,
+    },
+    /// The command ended instead of observing.
+    #[error("--observe: {endpoint} ended{}{}{}", status(*code), said(stderr), hint(*code))]
+    Ended {
+        /// Who was to be observed.
+        endpoint: Box<Endpoint>,
+        /// Its exit code, if it has one.
+        code: Option<i32>,
+        /// The last lines on its stderr.
+        stderr: String,
+    },
+    /// What came from it is not what an agent says.
+    #[error("--observe: {endpoint}: {source}{}", said(stderr))]
+    Protocol {
+        /// Who was to be observed.
+        endpoint: Box<Endpoint>,
+        /// What is wrong with it.
+        source: ProtocolError,
+        /// The last lines on its stderr.
+        stderr: String,
+    },
+    /// It did not answer in time.
+    #[error("--observe: {endpoint} did not answer within {limit_s} s{}", said(stderr))]
+    Silent {
+        /// Who was to be observed.
+        endpoint: Box<Endpoint>,
+        /// How long nstar waited, seconds.
+        limit_s: u64,
+        /// The last lines on its stderr.
+        stderr: String,
+    },
+    /// ssh did not reach the host.
+    #[error("--observe: {endpoint} cannot be reached{}", said(stderr))]
+    NotReached {
+        /// Who was to be observed.
+        endpoint: Box<Endpoint>,
+        /// The last lines that ssh printed.
+        stderr: String,
+    },
+    /// The host cannot run this program.
+    #[error(
+        "--observe: {endpoint} is {theirs}, and this nstar is built for {ours}; put nstar {} for {theirs} on its PATH",
+        env!("CARGO_PKG_VERSION")
+    )]
+    OtherArchitecture {
+        /// Who was to be observed.
+        endpoint: Box<Endpoint>,
+        /// What its kernel calls it.
+        theirs: String,
+        /// What ours is called.
+        ours: String,
+    },
+    /// The program could not be copied there.
+    #[error(
+        "--observe: nstar could not be copied to {endpoint}{}; TMPDIR there names another folder, and with nstar {} on \
+         its PATH nothing is copied",
+        said(stderr),
+        env!("CARGO_PKG_VERSION")
+    )]
+    NotCopied {
+        /// Who was to be observed.
+        endpoint: Box<Endpoint>,
+        /// The last lines on stderr there.
+        stderr: String,
+    },
+    /// The copy is not what was sent.
+    #[error(
+        "--observe: the copy of nstar at {endpoint} has another SHA-256 than what was sent; it was not run"
+    )]
+    OtherHash {
+        /// Who was to be observed.
+        endpoint: Box<Endpoint>,
+    },
+    /// Something that is needed here failed.
+    #[error("--observe: {what}: {source}")]
+    Here {
+        /// What failed.
+        what: &'static str,
+        /// The kernel's error.
+        source: std::io::Error,
+    },
+}
+
+fn status(code: Option<i32>) -> String {
+    code.map_or_else(|| " by a signal".to_owned(), |code| format!(" with exit code {code}"))
+}
+
+/// What shells mean by an exit code.
+fn hint(code: Option<i32>) -> &'static str {
+    match code {
+        Some(126) => " (where the temporary folder there is mounted noexec, TMPDIR has to name another)",
+        Some(127) => " (a program was not found there, or one of its libraries)",
+        _ => "",
+    }
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+}
