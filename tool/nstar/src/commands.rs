@@ -5,7 +5,7 @@ mod external;
 mod measure;
 mod plan;
 
-use std::fs;
+use std::{fs, io};
 
 use analysis::{comparison::Comparison, run::Run};
 use report::Document;
@@ -25,12 +25,19 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Sweep(flags) => measure::sweep(&flags),
         Command::Load(flags) => measure::load(&flags),
         Command::Experiment(flags) => experiment::run(&flags),
+        Command::Agent => observe_for_another(),
         Command::Guard => experiment::guard(),
         Command::Report(flags) => show(&flags),
         Command::Lab(passed) => external::run(None, passed.arguments),
         Command::Serve(passed) => external::run(Some("serve"), passed.arguments),
         Command::Share(passed) => external::run(Some("share"), passed.arguments),
     }
+}
+
+/// `nstar agent`: observes for the nstar at the other end of stdin and stdout.
+fn observe_for_another() -> Result<Exit, Failure> {
+    agent::serve::serve(io::stdin().lock(), io::stdout()).map_err(Failure::failed)?;
+    Ok(Exit::Done)
 }
 
 /// Shows a run file, or that of a comparison, again in another form.

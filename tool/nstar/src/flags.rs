@@ -3,6 +3,7 @@
 mod database;
 mod experiment;
 mod load;
+mod observe;
 
 use std::{env, ffi::OsString, path::PathBuf};
 
@@ -15,6 +16,7 @@ pub use self::{
     database::DatabaseLogin,
     experiment::{Conditions, Experiment},
     load::{Drive, Load, Output, Sweep, Target},
+    observe::Observe,
 };
 
 /// Finds N*, the load at which a server saturates, and names the resource that stops it.
@@ -75,6 +77,8 @@ pub enum Command {
     /// Share files with other peers: search, get, list, remove, key (nstar-lab share)
     #[command(disable_help_flag = true)]
     Share(External),
+    /// Observe for another nstar over stdin and stdout: what --observe runs
+    Agent,
     /// Stand guard over a program of an experiment
     #[command(hide = true)]
     Guard,

@@ -6,7 +6,6 @@ use analysis::{
     conclude::mix::RequestCount,
     conclude::{Context, Provenance, RunKind, conclude},
     confirmation,
-    resources::usage,
     run::{FewerUsers, LoadShape, LoopKind, Run, Step, Verdict},
     tell_apart,
 };
@@ -88,16 +87,15 @@ impl<'a> Gathered<'a> {
         for step in &mut steps {
             let window = step.measurement.window;
             let database = measured.database.map_or_else(Vec::new, |database| database.within(window));
-            let looks = watch.looks(&step.measurement.all_windows());
-            step.usage = usage(&watch.covering(window), &database, window).with_looks(&looks);
+            step.usage = watch.usage(window, &step.measurement.all_windows(), &database);
             step.processor_speed = watch.processor_speed(window);
         }
         let context = Context {
             load: shape(plan, circumstances),
             kind: measured.kind,
             unwatched: watch.unwatched.clone(),
-            agents: Vec::new(),
-            rest: measured.rest.map(|rest| usage(&watch.covering(rest), &[], rest)).unwrap_or_default(),
+            agents: watch.agent_troubles(),
+            rest: measured.rest.map(|rest| watch.usage(rest, &[], &[])).unwrap_or_default(),
             database: measured.database.map(DatabaseWatch::watched),
             cold: circumstances.cold,
             interrupted: measured.interrupted,

@@ -92,8 +92,10 @@ pub(crate) struct Swept<'a> {
     pub(crate) think: Think,
     /// Most users that may be driven.
     pub(crate) users_max: u32,
-    /// The processes that serve, by tier.
+    /// The processes that serve and were found beside this one, by tier.
     pub(crate) tiers: BTreeMap<(Role, String), Vec<u32>>,
+    /// Those on other hosts.
+    pub(crate) elsewhere: Vec<Processes>,
 }
 
 /// Users well beyond N*: twice as many, and so many that those who queue last several slices.
@@ -156,9 +158,13 @@ fn choose(swept: &Swept<'_>, started_only: bool) -> (Chosen, Vec<LeftAlone>) {
     };
     let mut tiers: Chosen = swept.tiers.iter().map(tier).collect();
     let suspects = suspects(swept.bottleneck);
-    let rank = |of: &Processes| suspects.iter().position(|one| (one.role, &one.name) == (of.role, &of.name));
+    let rank = |of: &Processes| {
+        suspects.iter().position(|one| (one.role, &one.name, &one.on) == (of.role, &of.name, &of.on))
+    };
     tiers.sort_by_key(|(processes, _)| rank(processes).unwrap_or(suspects.len()));
-    let (mut chosen, mut left_alone) = (Chosen::new(), Vec::new());
+    let elsewhere = swept.elsewhere.iter().cloned();
+    let elsewhere = elsewhere.map(|processes| LeftAlone { processes, reason: LeftAloneReason::Elsewhere });
+    let (mut chosen, mut left_alone) = (Chosen::new(), elsewhere.collect::<Vec<_>>());
     for (processes, pids) in tiers {
         let refused = pids.iter().find_map(|pid| check(pid).err());
         match refused.or_else(|| (chosen.len() == TIERS_MAX).then_some(LeftAloneReason::NoTime)) {

@@ -7,6 +7,7 @@ pub mod conclusion;
 mod confirm;
 pub mod cores;
 pub mod database;
+pub mod elsewhere;
 pub mod progress;
 pub mod single;
 pub mod sweep;

@@ -10,6 +10,7 @@ use load::{Plan, Stop};
 
 use crate::{
     conclusion::{Circumstances, Gathered, Measured, RunStart},
+    elsewhere::Observe,
     progress::{Event, Listener},
     sweep::{Driven, SweepError},
     target::{self, Watch},
@@ -24,6 +25,8 @@ pub struct LoadPlan {
     pub users: u32,
     /// When to stop.
     pub stop: Stop,
+    /// Where to observe besides.
+    pub observe: Observe,
     /// For the report.
     pub circumstances: Circumstances,
 }
@@ -35,9 +38,10 @@ pub fn load(
     listener: &mut dyn Listener,
 ) -> Result<Driven, SweepError> {
     let start = RunStart::now();
+    let elsewhere = plan.observe.start()?;
     let first = target::first_requests(&plan.load, listener)?;
     let mut generator = load::Generator::start(&plan.load)?;
-    let mut watch = Watch::start(generator.addresses())?;
+    let mut watch = Watch::start(generator.addresses(), elsewhere)?;
     if let Some(processors) = &plan.circumstances.system_cpus {
         watch = watch.timing(processors);
     }

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use agent::StartError;
 use analysis::{
     conclude::RunKind,
     confirmation,
@@ -21,6 +22,7 @@ use crate::{
     conclusion::{self, Circumstances, Gathered, Measured, RunStart},
     confirm::{Swept, confirm},
     database::{DatabaseUrl, DatabaseWatch},
+    elsewhere::Observe,
     progress::{Event, Listener},
     target::{self, Watch},
     tell_apart::tell_apart,
@@ -43,6 +45,8 @@ pub struct SweepPlan {
     pub database: Option<DatabaseUrl>,
     /// How to test the verdict by slowing each tier a little; `None`: it is not tested.
     pub confirm: Option<Confirming>,
+    /// Where to observe besides.
+    pub observe: Observe,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
 }
@@ -76,6 +80,9 @@ pub enum SweepError {
     /// Not even this host could be watched.
     #[error(transparent)]
     Observe(#[from] ObserveError),
+    /// Nothing could be observed through a command that was to be used.
+    #[error(transparent)]
+    Agent(#[from] StartError),
     /// The action before a step failed.
     #[error("before a step: {0}")]
     BeforeStep(String),
@@ -132,12 +139,13 @@ pub fn sweep_with(
     listener: &mut dyn Listener,
 ) -> Result<Driven, SweepError> {
     let start = RunStart::now();
+    let elsewhere = plan.observe.start()?;
     let first = target::first_requests(&plan.load, listener)?;
     // It is a test of this host alone; where it cannot be made, the sweep still can.
     let ceiling = Ceiling::measure(&plan.load, CEILING_TIME, interrupt).ok();
     let ceiling = ceiling.map(|ceiling| ceiling.requests_per_s);
     let mut generator = load::Generator::start(&plan.load)?;
-    let watch = Watch::start(generator.addresses())?;
+    let watch = Watch::start(generator.addresses(), elsewhere)?;
     let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
     let mut stage = Stage {
@@ -195,6 +203,7 @@ fn test(
         think: conclusion::think(&plan.load),
         users_max: plan.search.users.most(),
         tiers: watch.tiers(),
+        elsewhere: watch.tiers_elsewhere(),
     };
     confirm(driver, &swept, how, interrupt, stage)
 }

@@ -3,12 +3,14 @@
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use analysis::{
-    counters::{Counters, Role, ThreadLook},
-    run::ServerUnwatched,
+    counters::{Counters, DatabaseSample, Process, Role, ThreadLook},
+    resources::{Usage, usage},
+    run::{AgentTrouble, Processes, ServerUnwatched},
 };
 use load::{LoadError, Plan, ProbeReport, RequestTotal};
 use observe::{KernelPaths, ObserveError, SpeedProbe, Topology, Watcher, monotonic_us};
 
+use crate::elsewhere::Elsewhere;
 use crate::progress::{Event, Listener};
 
 /// Time between samples: short against a step, long against the cost of a sample.
@@ -56,10 +58,12 @@ impl FirstRequests {
     }
 }
 
-/// Watches the processes behind the addresses; if they cannot be seen, this host and the generator alone.
+/// Watches the processes behind the addresses, here and wherever else somebody observes; if they cannot be seen here, this
+/// host and the generator alone.
 #[derive(Debug)]
 pub(crate) struct Watch {
     watcher: Watcher,
+    elsewhere: Elsewhere,
     speed: Option<SpeedProbe>,
     /// The reason why the server's processes cannot be watched, if they cannot.
     pub(crate) unwatched: Option<ServerUnwatched>,
@@ -67,7 +71,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Finds the processes that serve the addresses, and begins to watch them.
-    pub(crate) fn start(addresses: &[SocketAddr]) -> Result<Self, ObserveError> {
+    pub(crate) fn start(addresses: &[SocketAddr], mut elsewhere: Elsewhere) -> Result<Self, ObserveError> {
         let (topology, unwatched) = match observe::find_all(addresses) {
             Ok(topology) => (topology, None),
             Err(error) => {
@@ -76,7 +80,9 @@ impl Watch {
             }
         };
         let watcher = Watcher::start(KernelPaths::default(), topology, SAMPLE_PERIOD)?;
-        Ok(Watch { watcher, speed: None, unwatched })
+        let found = elsewhere.watch(addresses, &here(&watcher));
+        let unwatched = unwatched.filter(|_| !found);
+        Ok(Watch { watcher, elsewhere, speed: None, unwatched })
     }
 
     /// Also times these processors, if that is possible.
@@ -100,10 +106,22 @@ impl Watch {
 
     /// Takes a sample now, so that one lies at the border of a measurement.
     pub(crate) fn sample(&self) {
+        self.elsewhere.sample();
         self.watcher.sample_now();
     }
 
-    /// The numbers of the processes that serve now, by tier.
+    /// The tiers that serve now and are not beside this process.
+    pub(crate) fn tiers_elsewhere(&self) -> Vec<Processes> {
+        let now_us = monotonic_us();
+        self.elsewhere.tiers((now_us, now_us))
+    }
+
+    /// What observers elsewhere did not tell, each with the name of its host.
+    pub(crate) fn agent_troubles(&self) -> Vec<(String, AgentTrouble)> {
+        self.elsewhere.troubles()
+    }
+
+    /// The numbers of the processes that serve now beside this one, by tier.
     pub(crate) fn tiers(&self) -> BTreeMap<(Role, String), Vec<u32>> {
         let now_us = monotonic_us();
         let mut tiers = BTreeMap::<(Role, String), Vec<u32>>::new();
@@ -118,18 +136,38 @@ impl Watch {
 
     /// Starts or stops closer looks at the threads of the servers.
     pub(crate) fn look_closely(&self, closely: bool) {
+        self.elsewhere.look_closely(closely);
         self.watcher.look_closely(closely);
     }
 
+    /// The use of every resource that was watched within a window, with what looks at threads within some windows saw, all
+    /// of the monotonic clock, microseconds.
+    pub(crate) fn usage(
+        &self,
+        window: (u64, u64),
+        looked: &[(u64, u64)],
+        database: &[DatabaseSample],
+    ) -> Usage {
+        let here = usage(&self.covering(window), database, window).with_looks(&self.looks(looked));
+        self.elsewhere.usages(window, looked).into_iter().fold(here, Usage::joined_with)
+    }
+
     /// The looks at threads within windows of the monotonic clock, microseconds.
-    pub(crate) fn looks(&self, windows: &[(u64, u64)]) -> Vec<ThreadLook> {
+    fn looks(&self, windows: &[(u64, u64)]) -> Vec<ThreadLook> {
         windows.iter().flat_map(|(start_us, end_us)| self.watcher.looks_between(*start_us, *end_us)).collect()
     }
 
     /// The samples that cover a window of the monotonic clock, microseconds.
-    pub(crate) fn covering(&self, (start_us, end_us): (u64, u64)) -> Vec<Counters> {
+    fn covering(&self, (start_us, end_us): (u64, u64)) -> Vec<Counters> {
         self.watcher.between(start_us, end_us)
     }
+}
+
+/// The processes that serve, as seen beside this one.
+fn here(watcher: &Watcher) -> Vec<Process> {
+    watcher.sample_now();
+    let now_us = monotonic_us();
+    watcher.between(now_us, now_us).pop().map(|sample| sample.processes).unwrap_or_default()
 }
 
 /// The reason why the processes behind the addresses cannot be seen.

@@ -13,6 +13,7 @@ use load::{Plan, Scenario, Stop, limits};
 use sweep::{
     conclusion::{Circumstances, numbers},
     cores,
+    elsewhere::Observe,
     single::{LoadPlan, load},
     sweep::{Confirming, Driven, SweepPlan, sweep_with},
 };
@@ -53,7 +54,8 @@ impl Stage<'_> {
                 self.reset(setup, around.interrupt)?;
                 self.drop_if_cold()?;
                 let stop = Stop::Time(self.plan.step_max.or(self.time).unwrap_or(FIXED_LOAD));
-                let load_plan = LoadPlan { load: load_plan, users, stop, circumstances };
+                let load_plan =
+                    LoadPlan { load: load_plan, users, stop, observe: Observe::default(), circumstances };
                 Ok(load(&load_plan, around.interrupt, around.listener)?)
             }
             (Some(range), _) | (None, Users::Swept(range)) => {
@@ -65,6 +67,7 @@ impl Stage<'_> {
                     search,
                     database,
                     confirm: self.confirming(),
+                    observe: Observe::default(),
                     circumstances,
                 };
                 let interrupt = around.interrupt;

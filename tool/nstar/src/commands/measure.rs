@@ -53,6 +53,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
         search: plan::search(users, Some(flags.duration)),
         load,
         database: database(flags)?,
+        observe: flags.observe.plan()?,
         confirm: flags.confirm.then_some(Confirming { always: true, most: None, started_only: false }),
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
     })
@@ -121,6 +122,7 @@ fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
     Ok(LoadPlan {
         users: users.most(),
         stop: stop(flags),
+        observe: flags.observe.plan()?,
         load,
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
     })

@@ -7,7 +7,7 @@ use clap::Args;
 use load::{Connections, Sizes, Think};
 use sweep::database::DatabaseUrl;
 
-use super::DatabaseLogin;
+use super::{DatabaseLogin, Observe};
 use crate::{
     gate::Gate,
     values::{self, Processors},
@@ -32,6 +32,9 @@ pub struct Sweep {
     /// How to log in to that database.
     #[command(flatten)]
     pub login: DatabaseLogin,
+    /// Where to observe besides.
+    #[command(flatten)]
+    pub observe: Observe,
     /// Test the verdict: slow each tier a little (SIGSTOP for 2 ms in 20) beyond N*, and see whether throughput follows
     #[arg(long)]
     pub confirm: bool,
@@ -73,6 +76,9 @@ pub struct Load {
     /// Run file to write [default: none]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Where to observe besides.
+    #[command(flatten)]
+    pub observe: Observe,
     /// Where the answer goes.
     #[command(flatten)]
     pub show: Output,
