@@ -9,5 +9,6 @@ mod external;
 mod hops;
 mod kernel;
 mod mistakes;
+mod observe;
 mod sweep;
 mod waiting;

@@ -1,0 +1,124 @@
+//! Observing where the server is: through commands, by ssh, and through agents that fail.
+
+mod failures;
+mod far;
+mod ssh;
+
+use serde_json::Value;
+
+use self::far::{Far, nstar_is_hidden_or_skip};
+use crate::common::{
+    support::{Place, has_two_cores_or_skip, is_root_or_skip},
+    verdict::{ONE_MUTEX, kind, verdict},
+};
+
+/// Everything that the run warns of, as one text.
+fn warnings(run: &Value) -> String {
+    run["warnings"].to_string()
+}
+
+/// The holders of all resources of the last step.
+fn holders(run: &Value) -> Vec<&str> {
+    let steps = run["steps"].as_array().expect("steps");
+    let resources = steps.last().expect("a step")["resources"].as_array().expect("resources");
+    resources.iter().filter_map(|resource| resource["holder"].as_str()).collect()
+}
+
+/// Sweeps until a cause is named that can be relied on, a few times at most. nstar itself sees nothing of the server.
+fn named(place: &Place, far: &Far, observe: &str, args: &[&str]) -> Option<Value> {
+    for _ in 0..3 {
+        let url = far.url();
+        let words = ["sweep", &url, "--observe", observe].into_iter().chain(args.iter().copied());
+        println!("{}", place.wrapped(far::HIDDEN, words).run());
+        let run = place.run_file();
+        let conclusive = verdict(&run)["inconclusive"].as_array().expect("reasons").is_empty();
+        if conclusive && kind(&run) != "unknown" {
+            return Some(run);
+        }
+        eprintln!("not yet: {} {}", kind(&run), verdict(&run)["inconclusive"]);
+    }
+    eprintln!("UNDECIDED: this machine was too busy for a cause to be named, and every answer said so");
+    None
+}
+
+/// Checks that the bottleneck is on the other host.
+fn is_held_by_python_on_far(run: &Value) {
+    let bottleneck = &verdict(run)["bottleneck"];
+    let holder = bottleneck["holder"].as_str().expect("a holder");
+    assert!(holder.starts_with("python3") && holder.contains(" on far (pid "), "{bottleneck}");
+    assert_eq!(bottleneck["identity"]["on"], "far", "{bottleneck}");
+}
+
+#[test]
+fn a_lock_on_another_host_is_named_with_its_host() {
+    let test = "a_lock_on_another_host_is_named_with_its_host";
+    if !is_root_or_skip(test) || !nstar_is_hidden_or_skip(test) {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let Some(far) = Far::serving(&place, ONE_MUTEX, &[]) else { return };
+    let observe = far.through_a_daemon(&place);
+    let Some(run) = named(&place, &far, &observe, &["-c", "1..16", "-d", "2s"]) else { return };
+    assert!(["lock", "single-thread"].contains(&kind(&run)), "{}", verdict(&run));
+    is_held_by_python_on_far(&run);
+    assert!(!warnings(&run).contains("not-watched"), "{}", warnings(&run));
+}
+
+/// 0.3 ms of computing for each request, on processor 0 alone.
+const COMPUTES: &str = "serve(keep, lambda: sum(range(12_000)))";
+
+#[test]
+fn a_full_processor_on_another_host_is_named_and_no_processor_counted_for_both() {
+    let test = "a_full_processor_on_another_host_is_named_and_no_processor_counted_for_both";
+    if !is_root_or_skip(test) || !has_two_cores_or_skip(test) || !nstar_is_hidden_or_skip(test) {
+        return;
+    }
+    let place = Place::new();
+    let Some(far) = Far::serving(&place, COMPUTES, &["taskset", "-c", "0"]) else { return };
+    let observe = far.through_a_daemon(&place);
+    let args = ["-c", "1,2,4", "-d", "2s", "--cpus", "1"];
+    let Some(run) = named(&place, &far, &observe, &args) else { return };
+    assert_eq!(kind(&run), "cpu", "{}", verdict(&run));
+    is_held_by_python_on_far(&run);
+    assert!(holders(&run).contains(&"host") && holders(&run).contains(&"host far"), "{:?}", holders(&run));
+    assert!(!warnings(&run).contains("shared-cores"), "another host's processor 0: {}", warnings(&run));
+}
+
+#[test]
+fn one_machine_in_two_namespaces_is_counted_once() {
+    let test = "one_machine_in_two_namespaces_is_counted_once";
+    if !is_root_or_skip(test) {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let Some(far) = Far::serving(&place, ONE_MUTEX, &[]) else { return };
+    let observe = far.in_its_network();
+    let load = ["load", &far.url(), "-c", "4", "-d", "2s", "-o", "run.json", "--observe", &observe];
+    println!("{}", place.nstar(load).run());
+    let run = place.run_file();
+    let hosts = holders(&run).iter().filter(|holder| holder.starts_with("host")).count();
+    let servers = holders(&run).iter().filter(|holder| holder.starts_with("python3")).count();
+    assert_eq!(hosts, 1, "{:?}", holders(&run));
+    // Its processors and its busiest thread, once each.
+    assert_eq!(servers, 2, "{:?}", holders(&run));
+    assert!(warnings(&run).contains("redundant"), "{}", warnings(&run));
+}
+
+#[test]
+fn a_port_that_nobody_serves_in_a_container_is_told_and_its_machine_counted_once() {
+    let test = "a_port_that_nobody_serves_in_a_container_is_told_and_its_machine_counted_once";
+    if !is_root_or_skip(test) || !nstar_is_hidden_or_skip(test) {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let Some(far) = Far::serving(&place, ONE_MUTEX, &[]) else { return };
+    let Some(other) = Far::serving(&place, ONE_MUTEX, &[]) else { return };
+    // The agent has process numbers of its own and sees no other process, as in a container.
+    let observe = other.through_a_daemon_that_sees_nothing(&place);
+    let load = ["load", &far.url(), "-c", "2", "-d", "1s", "-o", "run.json", "--observe", &observe];
+    println!("{}", place.wrapped(far::HIDDEN, load).run().exits(0));
+    let run = place.run_file();
+    assert!(warnings(&run).contains("server-not-found"), "{}", warnings(&run));
+    let hosts = holders(&run).iter().filter(|holder| holder.starts_with("host")).count();
+    assert_eq!(hosts, 1, "{:?}", holders(&run));
+}
