@@ -165,6 +165,9 @@ pub struct Entry {
     /// The same in each round, absent where the variant missed it; empty in files from before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throughput_by_round_per_s: Vec<Option<f64>>,
+    /// The same of the rounds that were set aside, in which it is only a lower bound; not in files.
+    #[serde(skip)]
+    pub at_least_by_round_per_s: Vec<Option<f64>>,
     /// CPU time per completed request in each round, microseconds; empty where it could not be watched, and in files from
     /// before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -14,6 +14,9 @@
 //! pairs (Bonferroni). Two variants are compared in the rounds that both completed, however many those are (Kramer 1956); the
 //! scatter is that of the rounds that all completed.
 //!
+//! A measurement that is only a lower bound makes its variant look slower than it is. So it counts where its variant is to be
+//! ahead of another, and not where it is to be behind.
+//!
 //! Much of chance is that processors are slower at one moment than at another, by what the neighbours of a virtual machine
 //! do. Where their speed was measured beside, its logarithm is a covariate (analysis of covariance; Fisher 1932): its slope
 //! is estimated within variants and rounds, what it explains is taken out, and the error of the slope is in the intervals.
@@ -88,6 +91,8 @@ const DF_FOR_SLOPE: f64 = 8.0;
 pub(crate) struct Figures<'a> {
     /// The figure.
     pub(crate) of: &'a [Option<f64>],
+    /// The same of rounds in which it is only a lower bound.
+    pub(crate) at_least: &'a [Option<f64>],
     /// The speed of the processors meanwhile, where it is known.
     pub(crate) speed: &'a [Option<f64>],
 }
@@ -110,6 +115,8 @@ pub(crate) struct Blocks {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Logs {
     figure: f64,
+    /// Whether it is no lower bound.
+    exact: bool,
     speed: Option<f64>,
 }
 
@@ -155,10 +162,28 @@ impl Blocks {
         self.slope.is_some()
     }
 
-    /// Variant `above` less variant `below`.
+    /// Variant `above` less variant `below`, in rounds in which both are known exactly.
     pub(crate) fn difference(&self, above: usize, below: usize) -> Option<Difference> {
+        self.difference_where(above, below, |(above, below)| above.exact && below.exact)
+    }
+
+    /// By how much `above` is ahead of `below` at least: also in rounds that only bound it from below.
+    pub(crate) fn lead(&self, above: usize, below: usize) -> Option<Difference> {
+        self.difference_where(above, below, |(_, below)| below.exact)
+    }
+
+    fn difference_where(
+        &self,
+        above: usize,
+        below: usize,
+        counts: impl Fn(&(Logs, Logs)) -> bool,
+    ) -> Option<Difference> {
         let rounds = self.rows.get(above)?.iter().zip(self.rows.get(below)?);
-        let both: Vec<(Logs, Logs)> = rounds.filter_map(|(above, below)| above.zip(*below)).collect();
+        let both: Vec<(Logs, Logs)> =
+            rounds.filter_map(|(above, below)| above.zip(*below)).filter(counts).collect();
+        if both.is_empty() {
+            return None;
+        }
         let speeds = |(above, below): &(Logs, Logs)| above.speed.unwrap_or(0.0) - below.speed.unwrap_or(0.0);
         let slope = self.slope.map_or(0.0, |found| found.slope);
         let differences: Vec<f64> =
@@ -186,7 +211,8 @@ impl Blocks {
 
 fn logs(row: &Figures<'_>, round: usize) -> Option<Logs> {
     let of = |figures: &[Option<f64>]| figures.get(round).copied().flatten().filter(is_figure).map(f64::ln);
-    Some(Logs { figure: of(row.of)?, speed: of(row.speed) })
+    let (exact, at_least) = (of(row.of), of(row.at_least));
+    Some(Logs { figure: exact.or(at_least)?, exact: exact.is_some(), speed: of(row.speed) })
 }
 
 /// Whether it can be compared on the logarithm.
@@ -324,7 +350,7 @@ mod tests {
 
     /// Figures whose processors were not timed.
     fn alone(figures: &[Vec<Option<f64>>]) -> Vec<Figures<'_>> {
-        figures.iter().map(|of| Figures { of, speed: &[] }).collect()
+        figures.iter().map(|of| Figures { of, at_least: &[], speed: &[] }).collect()
     }
 
     fn blocks(figures: &[Vec<f64>], points: &mut CriticalPoints) -> Blocks {
@@ -422,7 +448,7 @@ mod tests {
     #[test]
     fn a_round_that_one_missed_counts_for_the_others() {
         let read = |rows: &[&[Option<f64>]]| {
-            let rows: Vec<_> = rows.iter().map(|of| Figures { of, speed: &[] }).collect();
+            let rows: Vec<_> = rows.iter().map(|of| Figures { of, at_least: &[], speed: &[] }).collect();
             Blocks::new(&rows, Family::Pairs, 0.05, &mut CriticalPoints::default())
         };
         let [one, other, third] = [
@@ -480,7 +506,7 @@ mod tests {
     }
 
     fn with_speeds(all: &[Vec<Vec<Option<f64>>>; 2]) -> Vec<Figures<'_>> {
-        all[0].iter().zip(&all[1]).map(|(of, speed)| Figures { of, speed }).collect()
+        all[0].iter().zip(&all[1]).map(|(of, speed)| Figures { of, at_least: &[], speed }).collect()
     }
 
     /// The speed of the processors scatters five times as much as the figures do beside: its part is taken out, differences of

@@ -32,12 +32,12 @@ pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<E
     let confirmation = carry_test(&mut runs);
     let runs = runs.as_slice();
     let lower_bound = is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some());
-    // What only bounds a few runs from below says nothing of the system beside the others, which do; nor does what others
-    // disturbed.
+    // What only bounds a few runs from below says nothing of the system beside the others, which do, but that it is at least
+    // so fast; nor does what others disturbed.
     let counts = |finished: &&Finished| {
         lower_bound || !(is_lower_bound(&finished.run) || disturbed(&finished.run).is_some())
     };
-    let counted: Vec<&Finished> = runs.iter().filter(counts).collect();
+    let (counted, aside): (Vec<&Finished>, Vec<&Finished>) = runs.iter().partition(counts);
     let estimates: Vec<Estimate> = counted.iter().map(|finished| throughput_max(&finished.run)).collect();
     let found = pooled(&estimates, Between::of(std::slice::from_ref(&estimates)))?;
     let middle = &middle(&counted)?.run;
@@ -51,13 +51,14 @@ pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<E
         throughput_per_s: found.value,
         throughput_ci_per_s: found.interval(),
         throughput_by_round_per_s: by_round(rounds, &counted, |run| Some(run.verdict.throughput_max_per_s)),
+        at_least_by_round_per_s: by_round(rounds, &aside, |run| Some(run.verdict.throughput_max_per_s)),
         cpu_us_per_request_by_round: cpu_by_round(rounds, runs),
         response_time_us_by_round: by_round(rounds, &counted, response_time_mean),
         processor_speed_by_round: speed_by_round(rounds, runs),
         of_fastest: None,
         of_baseline: None,
         lower_bound,
-        runs_set_aside: (runs.len() - counted.len()) as u32,
+        runs_set_aside: aside.len() as u32,
         users: middle.verdict.users_at_saturation.or(at.map(|step| step.users)),
         users_ci: middle.verdict.users_at_saturation_ci,
         response_time_us: middle.verdict.response_time_at_saturation_us,
@@ -325,6 +326,7 @@ mod tests {
         };
         let few = limited(&[300.0]);
         assert_eq!(few.throughput_by_round_per_s, [None, Some(500.0), Some(510.0)]);
+        assert_eq!(few.at_least_by_round_per_s, [Some(300.0), None, None]);
         assert!((few.throughput_per_s - 505.0).abs() < 1e-9 && !few.lower_bound && few.doubts.is_empty());
         assert_eq!((few.runs_set_aside, few.runs.len()), (1, 3));
         assert!(few.cpu_us_per_request_by_round.iter().all(Option::is_some));

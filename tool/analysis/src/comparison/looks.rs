@@ -26,6 +26,8 @@ const MISSED: f64 = 0.5;
 pub(crate) struct Row<'a> {
     /// Requests per second, by round.
     pub(crate) throughput_per_s: &'a [Option<f64>],
+    /// The same of rounds that only bound it from below.
+    pub(crate) at_least_per_s: &'a [Option<f64>],
     /// CPU time per request, by round.
     pub(crate) cpu_us: &'a [Option<f64>],
     /// The speed of the processors, by round, where it is known.
@@ -95,9 +97,12 @@ pub(crate) fn standing(
         baseline,
         rounds: 0,
     };
-    let throughput: Vec<_> =
-        rows.iter().map(|row| Figures { of: row.throughput_per_s, speed: row.speed }).collect();
-    let cpu: Vec<_> = rows.iter().map(|row| Figures { of: row.cpu_us, speed: row.speed }).collect();
+    let throughput: Vec<_> = rows
+        .iter()
+        .map(|row| Figures { of: row.throughput_per_s, at_least: row.at_least_per_s, speed: row.speed })
+        .collect();
+    let cpu: Vec<_> =
+        rows.iter().map(|row| Figures { of: row.cpu_us, at_least: &[], speed: row.speed }).collect();
     let rounds = throughput.iter().map(|row| row.of.len()).max()?;
     let by_cpu = rows.iter().any(|row| row.generator_bound);
     for Look { rounds, wrong } in looks(rounds, progress) {
@@ -196,20 +201,23 @@ impl Standing {
 }
 
 impl Seen {
-    fn look(
+    fn look<'f>(
         &mut self,
         open: &[usize],
-        figures: &[Figures<'_>],
+        figures: &[Figures<'f>],
         look: Look,
         baseline: Option<usize>,
         points: &mut CriticalPoints,
     ) {
         let row = |variant: usize| {
-            let Figures { of, speed } = figures[variant];
-            Figures { of: of.get(..look.rounds).unwrap_or(of), speed }
+            let Figures { of, at_least, speed } = figures[variant];
+            let begun = |figures: &'f [Option<f64>]| figures.get(..look.rounds).unwrap_or(figures);
+            Figures { of: begun(of), at_least: begun(at_least), speed }
         };
-        let made =
-            |variant: usize| row(variant).of.iter().flatten().filter(|figure| is_figure(figure)).count();
+        let made = |variant: usize| {
+            let Figures { of, at_least, .. } = row(variant);
+            of.iter().chain(at_least).flatten().filter(|figure| is_figure(figure)).count()
+        };
         let enough = |variant: &usize| made(*variant) as f64 >= (1.0 - MISSED) * look.rounds as f64;
         let mut present: Vec<usize> = open.iter().copied().filter(enough).collect();
         let family = if baseline.is_some() { Family::ToBaseline } else { Family::Pairs };
@@ -231,19 +239,21 @@ impl Seen {
             for (other, &below) in present.iter().enumerate() {
                 if above != below
                     && is_compared(above, below)
-                    && let Some(difference) = blocks.difference(place, other)
+                    && let Some(lead) = blocks.lead(place, other)
                 {
-                    self.note(above, below, difference);
+                    self.note(above, below, lead, blocks.difference(place, other));
                 }
             }
         }
     }
 
-    fn note(&mut self, above: usize, below: usize, found: Difference) {
+    /// Takes note of how far one variant is ahead of another at least, and of their difference where both are known exactly.
+    fn note(&mut self, above: usize, below: usize, lead: Difference, exact: Option<Difference>) {
         let decided = self.above.contains(&(above, below)) || self.above.contains(&(below, above));
-        if found.mean > found.half_width && !decided {
+        if lead.mean > lead.half_width && !decided {
             self.above.insert((above, below));
         }
+        let found = exact.unwrap_or(lead);
         let ends = [found.mean - found.half_width, found.mean + found.half_width];
         let seen = self.differences.entry((above, below)).or_insert(Interval { estimate: found.mean, ends });
         let both = [seen.ends[0].max(ends[0]), seen.ends[1].min(ends[1])];
@@ -275,6 +285,7 @@ mod tests {
     fn rows(figures: &[Vec<Option<f64>>]) -> Vec<Row<'_>> {
         let row = |throughput_per_s| Row {
             throughput_per_s,
+            at_least_per_s: &[],
             cpu_us: &[],
             speed: &[],
             lower_bound: false,
@@ -419,6 +430,7 @@ mod tests {
         let (costly, cheap) = (around(20.0, 0.01), around(10.0, -0.01));
         let row = |throughput_per_s, cpu_us| Row {
             throughput_per_s,
+            at_least_per_s: &[],
             cpu_us,
             speed: &[],
             lower_bound: true,
@@ -435,6 +447,23 @@ mod tests {
         let disturbed = |row| Row { generator_bound: false, ..row };
         let seen = see(disturbed(one), disturbed(other));
         assert_eq!((seen.behind(0, 1), seen.behind(1, 0)), (None, None));
+    }
+
+    /// A slow variant was in order with one ten times as fast and needed no more rounds; later rounds of the fast one showed the
+    /// limit of the generator, were set aside, and the order was lost.
+    #[test]
+    fn rounds_that_only_bound_a_variant_from_below_put_it_ahead_and_never_behind() {
+        let bounds = [1_000.0, 990.0, 1_010.0, 1_000.0].map(Some);
+        let slow = [100.0, 101.0, 99.0, 100.0].map(Some);
+        let fast = slow.map(|figure| figure.map(|figure| 100.0 * figure));
+        let [slow, fast] = [&slow, &fast].map(|other| {
+            let figures = [Vec::new(), other.to_vec()];
+            let mut rows = rows(&figures);
+            rows[0].at_least_per_s = &bounds;
+            standing(&rows, None, Progress::Ended, &mut CriticalPoints::default()).expect("rounds")
+        });
+        assert_eq!(slow.behind(1, 0), Some(Criterion::Throughput));
+        assert_eq!((fast.behind(0, 1), fast.behind(1, 0)), (None, None));
     }
 
     #[test]

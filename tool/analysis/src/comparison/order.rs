@@ -89,6 +89,7 @@ fn standing_of(
         let entry = &work.entries[index];
         Row {
             throughput_per_s: &entry.throughput_by_round_per_s,
+            at_least_per_s: &entry.at_least_by_round_per_s,
             cpu_us: &entry.cpu_us_per_request_by_round,
             speed: &entry.processor_speed_by_round,
             lower_bound: entry.lower_bound,
