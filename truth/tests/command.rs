@@ -33,7 +33,7 @@ fn a_name_means_one_case_and_a_part_of_it_all_that_hold_it() {
 fn kept(kind: &str, confidence: &str) -> TempDir {
     let folder = TempDir::new().expect("a folder");
     let file = format!(
-        r#"{{"verdict": {{"users_at_saturation": 1, "users_at_saturation_ci": [1, 2], "throughput_max_per_s": 99.0,
+        r#"{{"elapsed_s": 21.4, "verdict": {{"users_at_saturation": 1, "users_at_saturation_ci": [1, 2], "throughput_max_per_s": 99.0,
             "bottleneck": {{"kind": "{kind}", "holder": "server (pid 12)", "confidence": "{confidence}"}},
             "inconclusive": []}}}}"#
     );
@@ -48,6 +48,7 @@ fn kept_run_files_are_graded_again() {
     let output = truth(&["lock", "--read", &folder(&right)]);
     assert!(output.status.success(), "{output:?}");
     assert!(text(&output.stdout).contains("right 1 of 1"), "{output:?}");
+    assert!(text(&output.stdout).contains("Time to a verdict: median 21 s, most 21 s."), "{output:?}");
 
     let output = truth(&["lock", "--read", &folder(&right), "--read", &folder(&sure)]);
     assert_eq!(output.status.code(), Some(1));
