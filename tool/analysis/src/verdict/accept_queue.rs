@@ -56,10 +56,15 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
 /// and users are missing in it or spend their time connecting. What keeps it from accepting is not seen, so it is less sure.
 fn out_of_sight(curve: &Curve) -> Option<Finding> {
     let heaviest = overflowing(curve).last()?;
-    let connecting = heaviest.connecting.is_some_and(|took| took.share >= CONNECTING);
-    let outside = not_admitted(heaviest).is_some() || connecting;
     let finding = Finding::new(ResourceKind::AcceptQueue, LIKELY);
-    (outside && !limited_before_it_was_full(curve)).then(|| with_overflows(curve, finding))
+    let is_limit = some_wait_outside(heaviest) && !limited_before_it_was_full(curve);
+    is_limit.then(|| with_overflows(curve, finding))
+}
+
+/// Whether users are missing in throughput, or spend their time connecting.
+fn some_wait_outside(step: &Step) -> bool {
+    let connecting = step.connecting.is_some_and(|took| took.share >= CONNECTING);
+    connecting || not_admitted(step).is_some()
 }
 
 /// The port at whose listen queue users beyond N* pile up, if requests are known to pass one at a time although several
@@ -116,9 +121,11 @@ fn not_admitted(step: &Step) -> Option<Seen> {
 }
 
 /// Whether clearly more users than N* got no more throughput although all of them found room in the queue. Then
-/// something else was the limit, and the queue filled later because of it.
+/// something else was the limit, and the queue filled later because of it. Where nothing overflowed, those outside may wait
+/// for seconds before they try again.
 fn limited_before_it_was_full(curve: &Curve) -> bool {
     let enough = MORE_USERS * f64::from(curve.star_users());
-    let found_room = |step: &Step| step.usage.elapsed_us > 0.0 && overflows_per_s(step) <= 0.0;
+    let found_room =
+        |step: &Step| step.usage.elapsed_us > 0.0 && overflows_per_s(step) <= 0.0 && !some_wait_outside(step);
     curve.plateau().any(|step| f64::from(step.users) >= enough && found_room(step))
 }

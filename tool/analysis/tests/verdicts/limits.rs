@@ -157,8 +157,8 @@ fn a_listen_queue_that_overflows_before_a_full_processor_is_cpu() {
     assert_eq!(kind(&sweep().tier(server("nginx").cpus(&[0])).listen_queue(40.0, 128)), ResourceKind::Cpu);
 }
 
-/// A server on another host that lets sixteen connections in; the others try again and again.
-fn concluded_out_of_sight(room_for: u32, retried_per_s: f64) -> Conclusion {
+/// A server on another host that lets sixteen connections in; the others try again and again, but for none with so many users.
+fn concluded_unless(quiet: Option<u32>, room_for: u32, retried_per_s: f64) -> Conclusion {
     let lab = sweep().tier(server("far")).hidden().delay_us(20_000.0).admitted(16);
     let lab = lab.handshakes_retried(retried_per_s).room_for(room_for);
     let mut steps = lab.observed();
@@ -168,7 +168,14 @@ fn concluded_out_of_sight(room_for: u32, retried_per_s: f64) -> Conclusion {
         step.response_time_us.mean_ci =
             step.response_time_us.mean_ci.map(|ends| ends.map(|end| end * inside));
     }
+    for Observed { counters, .. } in steps.iter_mut().filter(|seen| Some(seen.step.users) == quiet) {
+        counters.iter_mut().for_each(|sample| sample.generator_tcp.handshakes_retried = 0);
+    }
     conclude(&steps, &lab.context)
+}
+
+fn concluded_out_of_sight(room_for: u32, retried_per_s: f64) -> Conclusion {
+    concluded_unless(None, room_for, retried_per_s)
 }
 
 #[test]
@@ -182,6 +189,14 @@ fn a_server_on_another_host_that_lets_nobody_in_is_the_accept_queue() {
     );
     assert!(bottleneck.evidence[1].contains("48 of 64 users had no connection"), "{bottleneck:#?}");
     assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
+}
+
+/// Whoever finds no room waits 1 s before trying again, then 2 s and 4 s: a step in which nobody tried was taken for one in which
+/// all had found room.
+#[test]
+fn a_step_in_which_those_outside_only_wait_is_none_with_room_for_all() {
+    let found = concluded_unless(Some(32), 16, 12.0);
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::AcceptQueue, "{found:#?}");
 }
 
 #[test]

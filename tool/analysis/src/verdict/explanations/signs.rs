@@ -130,7 +130,8 @@ fn contention(curve: &Curve) -> Option<Sign> {
     let one = ratio(made.log_odds);
     let workers = 2..made.users.min(SMALL_POOL);
     let small_pools = workers.map(|workers| ratio(curve.log_odds_of_workers(workers))).collect();
-    let (accept_queue, rate_limit, upstream) = (one, one, one.sqrt());
+    // Connections may be accepted several at a time, each time that the server gets to it.
+    let (accept_queue, rate_limit, upstream) = (0.5 + 0.5 * one, one, one.sqrt());
     Some(Sign { one, pool: 1.0, small_pools, accept_queue, rate_limit, upstream, other: one.sqrt() })
 }
 
