@@ -16,7 +16,7 @@ use tempfile::{NamedTempFile, TempDir};
 
 use crate::common::{
     support::{Place, Server, free_port, has_two_cores_or_skip, is_root_or_skip},
-    verdict::{kind, verdict},
+    verdict::{kind, named_by, verdict},
 };
 
 /// One thread, which does one thing before each answer.
@@ -50,18 +50,8 @@ const RUN: &str = "asyncio.run(serve())";
 
 /// Sweeps until a cause is named that can be relied on, twice at most.
 fn named(place: &Place, url: &str, args: [&str; 4]) -> Option<Value> {
-    for _ in 0..2 {
-        let sweep = ["sweep", url].into_iter().chain(args);
-        println!("{}", place.wrapped(["taskset", "-c", "1"], sweep).run());
-        let run = place.run_file();
-        let conclusive = verdict(&run)["inconclusive"].as_array().expect("reasons").is_empty();
-        if conclusive && kind(&run) != "unknown" {
-            return Some(run);
-        }
-        eprintln!("not yet: {} {}", kind(&run), verdict(&run)["inconclusive"]);
-    }
-    eprintln!("UNDECIDED: this machine was too busy for a cause to be named, and every answer said so");
-    None
+    let sweep = || ["sweep", url].into_iter().chain(args);
+    named_by(place, 2, || place.wrapped(["taskset", "-c", "1"], sweep()).run())
 }
 
 fn succeeds(command: &str) -> bool {

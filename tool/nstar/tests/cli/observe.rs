@@ -9,7 +9,7 @@ use serde_json::Value;
 use self::far::{Far, nstar_is_hidden_or_skip};
 use crate::common::{
     support::{Place, has_two_cores_or_skip, is_root_or_skip},
-    verdict::{ONE_MUTEX, kind, verdict},
+    verdict::{ONE_MUTEX, kind, named_by, verdict},
 };
 
 /// Everything that the run warns of, as one text.
@@ -26,19 +26,9 @@ fn holders(run: &Value) -> Vec<&str> {
 
 /// Sweeps until a cause is named that can be relied on, a few times at most. nstar itself sees nothing of the server.
 fn named(place: &Place, far: &Far, observe: &str, args: &[&str]) -> Option<Value> {
-    for _ in 0..3 {
-        let url = far.url();
-        let words = ["sweep", &url, "--observe", observe].into_iter().chain(args.iter().copied());
-        println!("{}", place.wrapped(far::HIDDEN, words).run());
-        let run = place.run_file();
-        let conclusive = verdict(&run)["inconclusive"].as_array().expect("reasons").is_empty();
-        if conclusive && kind(&run) != "unknown" {
-            return Some(run);
-        }
-        eprintln!("not yet: {} {}", kind(&run), verdict(&run)["inconclusive"]);
-    }
-    eprintln!("UNDECIDED: this machine was too busy for a cause to be named, and every answer said so");
-    None
+    let url = far.url();
+    let sweep = || ["sweep", &url, "--observe", observe].into_iter().chain(args.iter().copied());
+    named_by(place, 3, || place.wrapped(far::HIDDEN, sweep()).run())
 }
 
 /// Checks that the bottleneck is on the other host.

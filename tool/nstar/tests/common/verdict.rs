@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::support::Place;
+use super::support::{Outcome, Place};
 
 /// What servers share that do one thing before each answer: a connection that is closed after its answer, or kept.
 pub(crate) const HTTP: &str = r#"
@@ -54,11 +54,16 @@ pub(crate) fn kind(run: &Value) -> &str {
     verdict(run)["bottleneck"]["kind"].as_str().expect("a kind")
 }
 
-/// Sweeps until a cause is named that can be relied on, a few times at most; in between every answer must say itself that
-/// it is none. On a machine that others keep busy none may come, and the test says so.
+/// Sweeps until a cause is named that can be relied on, a few times at most.
 pub(crate) fn named(place: &Place, url: &str, args: &[&str]) -> Option<Value> {
-    for _ in 0..4 {
-        let outcome = place.nstar(["sweep", url].into_iter().chain(args.iter().copied())).run();
+    named_by(place, 4, || place.nstar(["sweep", url].into_iter().chain(args.iter().copied())).run())
+}
+
+/// The same with this sweep, so many times at most; in between every answer must say itself that it is none. On a machine that
+/// others keep busy none may come, and the test says so.
+pub(crate) fn named_by(place: &Place, tries: usize, sweep: impl Fn() -> Outcome) -> Option<Value> {
+    for _ in 0..tries {
+        let outcome = sweep();
         let run = place.run_file();
         let conclusive = verdict(&run)["inconclusive"].as_array().expect("reasons").is_empty();
         assert_eq!(outcome.status.code(), Some(if conclusive { 0 } else { 4 }), "{outcome}");
