@@ -129,13 +129,9 @@ impl Kept {
         self.samples.last().is_some_and(|sample| sample.at_us >= end_us)
     }
 
-    /// The samples that cover a span, in order of time: from the last at or before its start to the first at or after its
-    /// end, as far as there are any.
+    /// The samples that cover a span, in order of time.
     pub(crate) fn between(&self, start_us: u64, end_us: u64) -> Vec<Counters> {
-        let after_start = self.samples.partition_point(|sample| sample.at_us <= start_us);
-        let before_end = self.samples.partition_point(|sample| sample.at_us < end_us);
-        let range = after_start.saturating_sub(1)..(before_end + 1).min(self.samples.len());
-        self.samples.get(range).unwrap_or_default().to_vec()
+        observe::covering(&self.samples, (start_us, end_us)).to_vec()
     }
 
     /// The looks within a span, in order of time.

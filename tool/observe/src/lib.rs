@@ -60,4 +60,4 @@ pub use speed::SpeedProbe;
 pub use stoppable::Stoppable;
 pub use topology::Topology;
 pub use topology::find::{find, find_all, find_for_far_load, find_in};
-pub use watcher::{Taken, Watcher};
+pub use watcher::{Taken, Watcher, covering};

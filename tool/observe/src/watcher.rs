@@ -182,11 +182,7 @@ impl Watcher {
         if !covered {
             self.sample_now();
         }
-        let state = self.shared.lock();
-        let after_start = state.samples.partition_point(|sample| sample.at_us <= start_us);
-        let before_end = state.samples.partition_point(|sample| sample.at_us < end_us);
-        let range = after_start.saturating_sub(1)..(before_end + 1).min(state.samples.len());
-        state.samples.get(range).unwrap_or_default().to_vec()
+        covering(&self.shared.lock().samples, (start_us, end_us)).to_vec()
     }
 
     /// Starts, or stops, to look about 25 times a second at the futexes that threads wait for.
@@ -226,6 +222,16 @@ impl Watcher {
             let _ = thread.join();
         }
     }
+}
+
+/// Of samples in order of time those that cover a span, microseconds: from the last at or before its start to the first at or
+/// after its end, as far as there are any.
+#[must_use]
+pub fn covering(samples: &[Counters], (start_us, end_us): (u64, u64)) -> &[Counters] {
+    let after_start = samples.partition_point(|sample| sample.at_us <= start_us);
+    let before_end = samples.partition_point(|sample| sample.at_us < end_us);
+    let range = after_start.saturating_sub(1)..(before_end + 1).min(samples.len());
+    samples.get(range).unwrap_or_default()
 }
 
 impl Drop for Watcher {

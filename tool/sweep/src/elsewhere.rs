@@ -62,7 +62,7 @@ struct Agent {
 impl Elsewhere {
     /// Has the processes behind the addresses watched. Returns whether any are that are not among those here.
     pub(crate) fn watch(&mut self, addresses: &[SocketAddr], here: &[Process]) -> bool {
-        // All of them search at the same time as far as they can: they are asked one after the other, and quickly.
+        // Each has to know which processes those before it have found.
         let mut seen = vec![(None, servers(here))];
         for agent in &mut self.agents {
             let sightings = agent.observer.watch(addresses);
