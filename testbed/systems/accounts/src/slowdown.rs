@@ -309,14 +309,15 @@ mod tests {
             let from = IpAddr::V4(std::net::Ipv4Addr::from(number));
             slowdown.failed_at(&slowdown.attempt(format!("name-{number}").as_bytes(), from), 0);
         }
-        // Names are hashed with a key of their own in every run. Two others or more share the counter of a name in a row with a
-        // chance of 1/6, and in all three rows once in 215.
+        // Each name counted three keys, itself, its address and both together: 1.1 in every counter of a row. So two or more
+        // are in the counter of another name with a chance of 0.30, and in all three rows with one of 0.027, whatever the key
+        // of this run: 27 names of 1000, and a standard deviation of 5.
         let collides = |number: &u32| {
             let other = slowdown.attempt(format!("other-{number}").as_bytes(), HOME);
             slowdown.least(&other.name, 0).count > 1
         };
         let colliding = (0..1_000_u32).filter(collides).count();
-        assert!(colliding <= 25, "{colliding} of 1000 names");
+        assert!(colliding <= 60, "{colliding} of 1000 names");
     }
 
     proptest! {
