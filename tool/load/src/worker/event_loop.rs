@@ -9,7 +9,7 @@ use super::pacing::{LoopMode, ThreadShare};
 use super::scheduler::Scheduler;
 use super::target::{Target, Targets};
 use super::timers::Alarm;
-use super::user::User;
+use super::user::{Phase, User};
 use crate::clock::{self, now_ns};
 use crate::error::LoadError;
 use crate::transport::poller::{Readiness, WAKE, Waker};
@@ -95,7 +95,11 @@ impl Worker {
         let (number, count) = (assignment.number, self.share.of_users(assignment.users));
         self.scheduler.restart(assignment, at_ns);
         self.add_users(count);
+        let some_leave = self.users.iter().skip(count).any(|user| user.phase != Phase::Absent);
         for user in &mut self.users {
+            if some_leave {
+                self.scheduler.take_back(user, &mut self.exchanges, at_ns);
+            }
             if user.slot < count {
                 self.scheduler.join(user, &mut self.exchanges, at_ns);
             } else {

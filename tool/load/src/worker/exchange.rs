@@ -38,6 +38,10 @@ const READS_PER_TURN: usize = 16;
 /// Sends of one user before it is the next user's turn.
 const SENDS_PER_TURN: usize = 4;
 
+/// When the kernel first repeats a handshake that nobody answers. Each further time takes twice as long as the one before
+/// (RFC 6298 sections 2 and 5.5).
+const FIRST_RETRY_NS: u64 = 1_000_000_000;
+
 /// The requests that a thread's users have under way.
 pub(super) struct Exchanges {
     pub(super) poller: Poller,
@@ -146,6 +150,21 @@ impl Exchanges {
         // On loopback the connection is often established before connect() returns, and going on at once saves an event.
         // Elsewhere the kernel reports that it is not established yet, and an event follows.
         self.on_connecting(user).or_else(|| self.register(user))
+    }
+
+    /// Gives up a connection whose handshake the kernel has begun anew because the server did not answer. Nothing of its
+    /// request was sent. Returns false where there is no such connection.
+    pub(super) fn give_up_retried_connect(&mut self, user: &mut User, now_ns: u64) -> bool {
+        let is_connecting = user.phase.is_busy() && user.connecting_ns > 0;
+        let is_retried = is_connecting && now_ns >= user.connecting_ns + FIRST_RETRY_NS;
+        if is_retried {
+            user.close();
+            user.connecting_ns = 0;
+            if let Some(total) = self.totals.get_mut(user.request) {
+                total.begun = total.begun.saturating_sub(1);
+            }
+        }
+        is_retried
     }
 
     /// Registers a connection for events, after the first attempt to send: epoll reports what is ready by then.

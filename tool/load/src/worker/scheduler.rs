@@ -91,6 +91,16 @@ impl Scheduler {
         }
     }
 
+    /// Takes a user back that waits to repeat a handshake: what kept it waiting were users who are leaving now. By the
+    /// kernel's timer alone it would be away for seconds of the next step.
+    pub(super) fn take_back(&mut self, user: &mut User, exchanges: &mut Exchanges, now_ns: u64) {
+        let is_closed = matches!(self.mode, LoopMode::Closed { .. });
+        if is_closed && exchanges.give_up_retried_connect(user, now_ns) {
+            self.opened(user);
+            self.leave(user);
+        }
+    }
+
     /// Tells a user to leave: at once if it is between requests, otherwise when its request ends.
     pub(super) fn dismiss(&mut self, user: &mut User, exchanges: &mut Exchanges, now_ns: u64) {
         match user.phase {

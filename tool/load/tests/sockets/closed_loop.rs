@@ -1,10 +1,11 @@
 //! The closed loop: connections kept, equal work, steps, think time.
 
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{Counted, NEVER, OK, Server, run};
+use crate::common::{Counted, NEVER, OK, Server, plan, run};
 use analysis::ticks::Tick;
 use load::{Connections, Generator, Pacing, SLICE_US, Stop, Think};
 
@@ -195,4 +196,47 @@ fn another_think_time_counts_from_the_next_assignment_on() {
     let (again, elapsed_us) = requests_with(None);
     assert!((1..=elapsed_us / 20_000 + 2).contains(&again), "it stays: {again} in {elapsed_us} us");
     assert_eq!(server.accepted(), 1, "the connection is kept");
+}
+
+/// The kernel repeats a handshake after 1 s, then after 2, 4 and 8 s more. A user who stays when others leave does not wait
+/// for that.
+#[test]
+fn users_that_stay_when_others_leave_connect_anew() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let _fills_the_queue = TcpStream::connect(address).unwrap();
+    let mut generator = Generator::start(&plan(&format!("http://{address}/").parse().unwrap())).unwrap();
+    generator.set_users(4).unwrap();
+    generator.collect(1_500_000, &NEVER).unwrap();
+    let waiting = connecting_to(address.port());
+    assert_eq!(waiting.len(), 4, "{waiting:?}");
+
+    rustix::net::listen(&listener, 128).unwrap();
+    let server = Server::on(listener, |mut peer, _| {
+        while peer.request().is_some() {
+            peer.send(OK).unwrap();
+        }
+    });
+    generator.set_users(1).unwrap();
+    let mut completed = 0;
+    while completed == 0 {
+        completed = Counted::of(&generator.collect(20_000, &NEVER).unwrap()).completed;
+    }
+    assert_eq!(server.accepted(), 2, "of the four that waited none got through");
+    assert_eq!(connecting_to(address.port()), [] as [u16; 0]);
+    let uncertain: u64 = generator.finish().iter().map(|total| total.uncertain()).sum();
+    assert!(uncertain <= 1, "{uncertain}: at most the request under way");
+}
+
+/// The ports from which somebody tries to connect to this port of this machine.
+fn connecting_to(port: u16) -> Vec<u16> {
+    const SYN_SENT: &str = "02";
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let port_of = |address: &str| u16::from_str_radix(address.rsplit(':').next().unwrap(), 16).unwrap();
+    let from = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        (fields[3] == SYN_SENT && port_of(fields[2]) == port).then(|| port_of(fields[1]))
+    };
+    table.lines().skip(1).filter_map(from).collect()
 }
