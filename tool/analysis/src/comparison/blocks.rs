@@ -8,11 +8,11 @@
 //! ```
 //!
 //! Where chance scatters all variants alike, its scatter is estimated from all of them together, with
-//! (variants - 1)(rounds - 1) degrees of freedom, so that few rounds suffice. All differences hold together by Tukey's
-//! studentized range (Tukey 1953), those to a baseline by Dunnett's points (Dunnett 1955). Where it does not, each pair
-//! has the scatter of its own differences, and Student's t with rounds - 1 degrees of freedom, widened for the number of
-//! pairs (Bonferroni). Two variants are compared in the rounds that both completed, however many those are (Kramer 1956); the
-//! scatter is that of the rounds that all completed.
+//! (variants - 1)(rounds - 1) degrees of freedom, so that few rounds suffice. A variant that scatters more than the others has
+//! a scatter of its own, with rounds - 1 degrees of freedom, and differences to it have both (Welch 1947; Satterthwaite 1946).
+//! All differences hold together by Tukey's studentized range (Tukey 1953; with unequal scatter Games and Howell 1976), those to
+//! a baseline by Dunnett's points (Dunnett 1955). Two variants are compared in the rounds that both completed, however many
+//! those are (Kramer 1956); the scatter is that of the rounds that all completed.
 //!
 //! A measurement that is only a lower bound makes its variant look slower than it is. So it counts where its variant is to be
 //! ahead of another, and not where it is to be behind.
@@ -23,13 +23,10 @@
 //! This holds only while speed is what neighbours make it, and not what a variant makes it: where speeds differ between
 //! variants by more than chance (Tukey), they are left out.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, f64::consts::SQRT_2};
 
 use crate::statistics::{
-    chi_squared_exceeds,
-    dunnett::dunnett,
-    mean::{half_width, mean, standard_error},
-    studentized_range::studentized_range,
+    chi_squared_exceeds, dunnett::dunnett, mean::mean, studentized_range::studentized_range,
 };
 
 /// Variances that differ as much by chance in a quarter of all cases are not pooled: with few rounds the test sees little,
@@ -47,28 +44,17 @@ pub(crate) enum Family {
     ToBaseline,
 }
 
-impl Family {
-    /// How many differences it has.
-    fn pairs(self, variants: usize) -> f64 {
-        let variants = variants as f64;
-        match self {
-            Family::Pairs => variants * (variants - 1.0) / 2.0,
-            Family::ToBaseline => variants - 1.0,
-        }
-    }
-}
-
 /// Critical points, each computed once: they are integrals.
 #[derive(Debug, Default)]
 pub(crate) struct CriticalPoints(BTreeMap<(Family, usize, u64, u64), f64>);
 
 impl CriticalPoints {
-    /// Half the width of the intervals of differences of means, in standard errors of one mean, if `wrong` is the chance
-    /// that any of them misses.
+    /// Half the width of the intervals of differences, in their standard errors, if `wrong` is the chance that any of them
+    /// misses.
     fn half_width(&mut self, family: Family, variants: usize, df: f64, wrong: f64) -> f64 {
         let point = || match family {
-            Family::Pairs => studentized_range(variants, df, wrong),
-            Family::ToBaseline => std::f64::consts::SQRT_2 * dunnett(variants - 1, df, wrong),
+            Family::Pairs => studentized_range(variants, df, wrong) / SQRT_2,
+            Family::ToBaseline => dunnett(variants - 1, df, wrong),
         };
         *self.0.entry((family, variants, df.to_bits(), wrong.to_bits())).or_insert_with(point)
     }
@@ -81,8 +67,9 @@ pub(crate) struct Difference {
     pub(crate) half_width: f64,
 }
 
-/// Where chance alone would set the speeds of variants so far apart less often than this, the variants do it themselves.
-const OF_VARIANTS: f64 = 0.05;
+/// The share of the errors that goes to the question whether the speed of the processors depends on the variant: where chance
+/// alone would set the speeds of variants so far apart less often, it does.
+const OF_SPEED: f64 = 0.2;
 /// With fewer degrees of freedom left, none is spent on a slope.
 const DF_FOR_SLOPE: f64 = 8.0;
 
@@ -102,13 +89,12 @@ pub(crate) struct Figures<'a> {
 pub(crate) struct Blocks {
     /// One row for each variant with one measurement for each round that it completed.
     rows: Vec<Vec<Option<Logs>>>,
-    family: Family,
-    /// The chance that any interval of a difference misses.
-    wrong: f64,
     /// What the speed of the processors explains, if it was measured.
     slope: Option<Slope>,
-    /// Half the width of the interval of a difference in a single round, if the variances may be pooled.
-    pooled: Option<f64>,
+    /// What chance does to a single measurement of each variant.
+    variances: Vec<f64>,
+    /// For each pair of variants, half the width of the interval of their difference, in its standard errors.
+    points: Vec<Vec<f64>>,
 }
 
 /// The logarithms of a figure and of the speed of the processors.
@@ -124,9 +110,7 @@ struct Logs {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Slope {
     slope: f64,
-    /// Sum of the squares of the speeds' residuals: the slope has the variance of a measurement over this.
-    squares: f64,
-    /// The variance of a measurement, of all variants together.
+    /// How exact it is.
     variance: f64,
 }
 
@@ -148,13 +132,17 @@ impl Blocks {
             return None;
         }
         let residuals = Residuals::of(&common);
-        let slope = residuals
-            .slope(points)
-            .filter(|_| rows.iter().flatten().flatten().all(|one| one.speed.is_some()));
-        let pooled = residuals
-            .pooled_scatter(slope)
-            .map(|(scatter, df)| scatter * points.half_width(family, rows.len(), df, wrong));
-        Some(Blocks { rows, family, wrong, slope, pooled })
+        let is_timed = rows.iter().flatten().flatten().all(|one| one.speed.is_some());
+        let slope = residuals.slope(wrong * OF_SPEED, points).filter(|_| is_timed);
+        let wrong = if is_timed { wrong * (1.0 - OF_SPEED) } else { wrong };
+        let scatter = residuals.scatter(slope);
+        let point = |one: &Variance, other: &Variance, points: &mut CriticalPoints| {
+            points.half_width(family, rows.len(), one.df_beside(other), wrong)
+        };
+        let mut row = |one: &Variance| scatter.iter().map(|other| point(one, other, points)).collect();
+        let points: Vec<Vec<f64>> = scatter.iter().map(&mut row).collect();
+        let variances = scatter.iter().map(|one| one.variance).collect();
+        Some(Blocks { rows, slope, variances, points })
     }
 
     /// Whether the speed of the processors is allowed for.
@@ -188,24 +176,11 @@ impl Blocks {
         let slope = self.slope.map_or(0.0, |found| found.slope);
         let differences: Vec<f64> =
             both.iter().map(|pair| pair.0.figure - pair.1.figure - slope * speeds(pair)).collect();
-        // In variances of a mean of one measurement.
         let apart = mean(&both.iter().map(speeds).collect::<Vec<f64>>());
-        let of_slope = self.slope.map_or(0.0, |found| apart.powi(2) / (2.0 * found.squares));
-        let pooled = self.pooled.map(|pooled| pooled * (1.0 / differences.len() as f64 + of_slope).sqrt());
-        let half_width = pooled.unwrap_or_else(|| {
-            // Of two means.
-            let of_slope = self.slope.map_or(0.0, |found| 2.0 * of_slope * found.variance);
-            self.own_half_width(&differences, of_slope)
-        });
+        let of_slope = self.slope.map_or(0.0, |found| apart.powi(2) * found.variance);
+        let of_chance = (self.variances.get(above)? + self.variances.get(below)?) / differences.len() as f64;
+        let half_width = self.points.get(above)?.get(below)? * (of_chance + of_slope).sqrt();
         Some(Difference { mean: mean(&differences), half_width })
-    }
-
-    fn own_half_width(&self, differences: &[f64], variance_of_slope: f64) -> f64 {
-        let own = half_width(differences, 1.0 - self.wrong / self.family.pairs(self.rows.len()));
-        if variance_of_slope > 0.0 {
-            return own * (variance_of_slope.sqrt() / standard_error(differences)).hypot(1.0);
-        }
-        own
     }
 }
 
@@ -251,26 +226,26 @@ impl Residuals {
 
     /// The slope of the figures over the speeds (least squares), if it can be spared a degree of freedom, and speed does not
     /// depend on the variant.
-    fn slope(&self, points: &mut CriticalPoints) -> Option<Slope> {
+    fn slope(&self, wrong: f64, points: &mut CriticalPoints) -> Option<Slope> {
         let speeds = self.speeds.as_ref().filter(|_| self.df > DF_FOR_SLOPE)?;
         let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
             let pairs = self.figures.iter().flatten().zip(speeds.iter().flatten());
             pairs.map(|(figure, speed)| of(*figure, *speed)).sum()
         };
         let squares = sum(&|_, speed| speed.powi(2));
-        if squares <= 0.0 || self.speeds_differ(squares, points) {
+        if squares <= 0.0 || self.speeds_differ(squares, wrong, points) {
             return None;
         }
         let slope = sum(&|figure, speed| figure * speed) / squares;
         let variance = sum(&|figure, speed| (figure - slope * speed).powi(2)) / (self.df - 1.0);
-        Some(Slope { slope, squares, variance })
+        Some(Slope { slope, variance: variance / squares })
     }
 
     /// Whether the mean speeds of two variants lie further apart than chance explains (Tukey).
-    fn speeds_differ(&self, squares: f64, points: &mut CriticalPoints) -> bool {
+    fn speeds_differ(&self, squares: f64, wrong: f64, points: &mut CriticalPoints) -> bool {
         let rounds = self.figures.first().map_or(0, Vec::len) as f64;
         let error = (squares / self.df / rounds).sqrt();
-        let apart = error * points.half_width(Family::Pairs, self.figures.len(), self.df, OF_VARIANTS);
+        let apart = SQRT_2 * error * points.half_width(Family::Pairs, self.figures.len(), self.df, wrong);
         let ends = self
             .speed_means
             .iter()
@@ -278,8 +253,8 @@ impl Residuals {
         ends[1] - ends[0] > apart
     }
 
-    /// The standard deviation of a measurement and its degrees of freedom, if all variants scatter alike.
-    fn pooled_scatter(&self, slope: Option<Slope>) -> Option<(f64, f64)> {
+    /// The variance of a measurement of each variant: that of those which scatter alike together, and of each other its own.
+    fn scatter(&self, slope: Option<Slope>) -> Vec<Variance> {
         let df = self.df - if slope.is_some() { 1.0 } else { 0.0 };
         let left = |variant: usize, round: usize| {
             let speed = self.speeds.as_ref().map_or(0.0, |speeds| speeds[variant][round]);
@@ -289,10 +264,41 @@ impl Residuals {
             (0..row.len()).map(|round| left(variant, round).powi(2)).sum::<f64>()
         };
         let squares: Vec<f64> = self.figures.iter().enumerate().map(squares).collect();
-        if differ(&squares, df / squares.len() as f64) {
-            return None;
+        let (variants, df_each) = (squares.len() as f64, df / squares.len() as f64);
+        let alike = alike(&squares, df_each);
+        let (least, most) = (alike.first().copied().unwrap_or(0.0), alike.last().copied().unwrap_or(0.0));
+        // Those taken away by chance were the largest: as the next largest they still count (Winsor; Tukey 1962).
+        let within = mean(&squares.iter().map(|one| one.clamp(least, most)).collect::<Vec<f64>>());
+        let pooled = Variance { variance: within / df_each, df: df_each * alike.len() as f64, pooled: true };
+        // A share of what scatters a single variant goes into the means of the rounds.
+        let not_in_means = ((variants - 1.0) / variants).powi(2);
+        let rounds = self.figures.first().map_or(0, Vec::len) as f64;
+        let own = |squares: f64| {
+            let df = rounds - 1.0;
+            Variance { variance: squares / not_in_means / df, df, pooled: false }
+        };
+        squares.iter().map(|one| if *one <= most { pooled } else { own(*one) }).collect()
+    }
+}
+
+/// The variance of a measurement, and how well it is known.
+#[derive(Debug, Clone, Copy)]
+struct Variance {
+    variance: f64,
+    df: f64,
+    /// Whether it is that of several variants together.
+    pooled: bool,
+}
+
+impl Variance {
+    /// Degrees of freedom of the variance of a difference (Satterthwaite), rounded down.
+    fn df_beside(&self, other: &Self) -> f64 {
+        if self.pooled && other.pooled {
+            return self.df;
         }
-        Some(((squares.iter().sum::<f64>() / df).sqrt(), df))
+        let of_own = |one: &Self| one.variance.powi(2) / one.df;
+        let df = (self.variance + other.variance).powi(2) / (of_own(self) + of_own(other));
+        if df.is_finite() { df.floor().max(1.0) } else { self.df.min(other.df) }
     }
 }
 
@@ -310,17 +316,30 @@ fn residuals(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
     rows.iter().map(of_row).collect()
 }
 
-/// Whether the variances of variants differ, from the squares of their residuals, each with so many degrees of freedom
-/// (Bartlett 1937). Of two variants the residuals are each other's mirror image, and say nothing.
-fn differ(squares: &[f64], df: f64) -> bool {
+/// Those of the variants that scatter alike, ascending, from the squares of the residuals of all, each with so many degrees of
+/// freedom. Those that scatter more or less are taken away one by one.
+fn alike(squares: &[f64], df: f64) -> Vec<f64> {
+    let mut alike = squares.to_vec();
+    alike.sort_by(f64::total_cmp);
+    while by_chance(&alike, df) < MAY_BE_POOLED {
+        let (lower, upper) = (&alike[..alike.len() - 1], &alike[1..]);
+        let rest = if by_chance(lower, df) >= by_chance(upper, df) { lower } else { upper };
+        alike = rest.to_vec();
+    }
+    alike
+}
+
+/// How often chance alone would make the variances of variants differ as much (Bartlett 1937), from the squares of their
+/// residuals. Of two variants the residuals are each other's mirror image, and say nothing.
+fn by_chance(squares: &[f64], df: f64) -> f64 {
     let count = squares.len() as f64;
     let pooled = mean(squares);
     if count < 3.0 || pooled <= 0.0 {
-        return false;
+        return 1.0;
     }
     let logs: f64 = squares.iter().map(|squares| (squares.max(pooled * 1e-12) / pooled).ln()).sum();
     let correction = 1.0 + (count + 1.0) / (3.0 * count * df);
-    chi_squared_exceeds(count - 1.0, -df * logs / correction) < MAY_BE_POOLED
+    chi_squared_exceeds(count - 1.0, -df * logs / correction)
 }
 
 #[cfg(test)]
@@ -406,6 +425,40 @@ mod tests {
         assert_eq!(claims(&blocks, 10), 45);
         let found = blocks.difference(1, 0).expect("a difference");
         assert!((found.mean - 1.15_f64.ln()).abs() < found.half_width, "{found:?}");
+    }
+
+    /// Three rounds of ten variants, of which one is five times as fast as others, and two scatter ten times as much: what scatters
+    /// alike is told apart as before, and the fast one from all.
+    #[test]
+    fn some_that_scatter_more_hide_no_order_of_the_others() {
+        let mut random = Rng::with_seed(11);
+        let figures = [500.0, 100.0, 100.0, 100.0, 100.0, 100.0, 50.0, 50.0, 100.0, 100.0];
+        let scatter = |variant| if variant > 7 { 0.3 } else { 0.03 };
+        let blocks = blocks(&measured(&figures, 3, scatter, &mut random), &mut CriticalPoints::default());
+        let is_apart = |one: usize, other: usize| {
+            blocks.difference(one, other).is_some_and(|found| found.mean > found.half_width)
+        };
+        assert!(
+            (1..8).all(|other| is_apart(0, other)) && (1..6).all(|one| is_apart(one, 6) && is_apart(one, 7))
+        );
+    }
+
+    /// A variant that scatters more, and was measured exactly in a single round: its differences have intervals.
+    #[test]
+    fn a_single_round_in_common_has_the_scatter_of_all() {
+        let figures = measured(
+            &[100.0; 6],
+            4,
+            |variant| if variant == 0 { 0.5 } else { 0.02 },
+            &mut Rng::with_seed(12),
+        );
+        let some: Vec<Vec<Option<f64>>> =
+            figures.into_iter().map(|row| row.into_iter().map(Some).collect()).collect();
+        let mut all = alone(&some);
+        all[0] = Figures { of: &some[0][..1], at_least: &some[0], speed: &[] };
+        let blocks = Blocks::new(&all, Family::Pairs, 0.05, &mut CriticalPoints::default()).expect("blocks");
+        let width = |one, other| blocks.difference(one, other).expect("a difference").half_width;
+        assert!(width(0, 1) > 2.0 * width(2, 1) && width(0, 1).is_finite() && width(2, 1) > 0.0);
     }
 
     /// Every difference is within its interval, all together, 95 times in 100.
