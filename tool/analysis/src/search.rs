@@ -25,7 +25,7 @@ use crate::estimate::replicates::merged;
 use crate::estimate::{Precision, estimate, precise_enough};
 use crate::run::Step;
 use crate::search::growth::certain_growth;
-use crate::search::ladder::{next_rung, refinement, rung_below, rungs_left};
+use crate::search::ladder::{next_rung, refinement, rung_above, rung_below, rungs_left};
 use crate::search::saturation::{Crossing, saturated};
 use crate::ticks::{Tick, sum};
 
@@ -197,6 +197,9 @@ const PILOT: f64 = 0.6;
 /// An interval wider than the target by this factor after the planned length is a clear miss.
 const CLEAR_MISS: f64 = 1.3;
 
+/// What rounding may add to an interval of one request more or less.
+const ONE_REQUEST_ROUNDING: f64 = 1e-6;
+
 /// An extension after a clear miss is at least this share of what was measured.
 const EXTENSION: f64 = 0.5;
 
@@ -344,11 +347,11 @@ impl Search {
     fn extension(&self) -> Option<u64> {
         let (current, measured) = (self.current?, self.measured()?);
         let users = current.users;
-        let needed_us = needed_us(&measured.step, &self.options.precision);
+        let precision = self.precision(users);
+        let needed_us = needed_us(&measured.step, &precision);
         let far = self.far_from_the_knee(users);
         // A step that has not settled may be the knee itself, however much throughput grew up to it.
-        let missed =
-            if far { !measured.step.steady } else { clear_miss(&measured.step, &self.options.precision) };
+        let missed = if far { !measured.step.steady } else { clear_miss(&measured.step, &precision) };
         let wanted_us = match current.spent_us < self.options.step_us_min {
             true if far => self.options.step_us_min.max(current.least_us),
             true => needed_us.max(self.options.step_us_min).max(current.least_us),
@@ -375,7 +378,23 @@ impl Search {
     /// Throughput grew from the rung below by so much that the time is better spent elsewhere.
     fn far_from_the_knee(&self, users: u32) -> bool {
         let UsersRange::Range { lo, hi } = self.options.users else { return false };
-        let Some(below) = rung_below(lo, hi, users) else { return false };
+        rung_below(lo, hi, users).is_some_and(|below| self.grows_steeply(below, users))
+    }
+
+    /// How well the step of `users` has to be measured. With the fewest users only the response time counts, unless the
+    /// knee is there: throughput follows from it, and few requests a second make a coarse count.
+    fn precision(&self, users: u32) -> Precision {
+        let all = self.options.precision.clone();
+        let UsersRange::Range { lo, hi } = self.options.users else { return all };
+        let above = rung_above(lo, hi, users).filter(|_| users == lo.max(1));
+        let is_below_the_knee = |above| self.find(above).is_none() || self.grows_steeply(users, above);
+        match above.is_some_and(is_below_the_knee) {
+            true => Precision { relative_half_width: f64::INFINITY, ..all },
+            false => all,
+        }
+    }
+
+    fn grows_steeply(&self, below: u32, users: u32) -> bool {
         let both = |step: &&Step| step.users == below || step.users == users;
         let pair: Vec<&Step> = self.estimated().into_iter().filter(both).collect();
         certain_growth(&pair) > STEEP
@@ -528,12 +547,16 @@ fn clear_miss(step: &Step, precision: &Precision) -> bool {
 }
 
 /// The length at which the intervals would be as narrow as asked for, a tenth on top; the width falls with
-/// the root of the length.
+/// the root of the length, or with the length itself where it is that of one request.
 fn needed_us(step: &Step, precision: &Precision) -> u64 {
     let excess =
         |width: Option<f64>, target: f64| width.map_or(1.0, |width| width / target.max(f64::MIN_POSITIVE));
     let throughput = excess(step.throughput_relative_half_width(), precision.relative_half_width);
     let response = excess(step.response_relative_half_width(), precision.response_relative_half_width);
-    let whole_us = step.measured_us() as f64 * throughput.max(response).powi(2) * 1.1;
+    let is_of_one_request =
+        |width: f64| width * step.completed as f64 <= 1.0 + ONE_REQUEST_ROUNDING && step.completed > 0;
+    let power = if step.throughput_relative_half_width().is_some_and(is_of_one_request) { 1 } else { 2 };
+    let longer = throughput.powi(power).max(response.powi(2));
+    let whole_us = step.measured_us() as f64 * longer * 1.1;
     (whole_us + step.warmup_us() as f64) as u64
 }

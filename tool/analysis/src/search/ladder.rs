@@ -39,6 +39,11 @@ pub(crate) fn rung_below(lo: u32, hi: u32, users: u32) -> Option<u32> {
     rungs(lo, hi).zip(rungs(lo, hi).skip(1)).find(|pair| pair.1 == users).map(|pair| pair.0)
 }
 
+/// The rung above `users`, if there is one and `users` is a rung.
+pub(crate) fn rung_above(lo: u32, hi: u32, users: u32) -> Option<u32> {
+    rungs(lo, hi).skip_while(|&rung| rung != users).nth(1)
+}
+
 fn rungs(lo: u32, hi: u32) -> impl Iterator<Item = u32> {
     let lo = lo.max(1);
     let hi = hi.max(lo);

@@ -146,14 +146,29 @@ fn same_seed_same_sweep() {
     assert_eq!(sweep(system, options(), 3), sweep(system, options(), 3));
 }
 
+fn spent_us(steps: &[MeasuredStep]) -> u64 {
+    let measured = steps.iter().flat_map(|step| &step.measured);
+    measured.flat_map(|one| &one.ticks).map(|tick| tick.length_us).sum()
+}
+
 /// The default sweep takes about as long as it is allowed.
 #[test]
 fn keeps_to_its_time() {
     for seed in 0..20 {
         let steps = sweep(System::exponential(8, 4_000.0, 40_000.0), options(), seed);
         let measured: Vec<_> = steps.iter().flat_map(|step| &step.measured).collect();
-        let spent_us: u64 = measured.iter().flat_map(|one| &one.ticks).map(|tick| tick.length_us).sum();
+        let spent_us = spent_us(&steps);
         assert!(spent_us <= 56_000_000, "seed {seed}: {spent_us}");
         assert!(measured.iter().all(|one| one.ticks.len() <= 300), "seed {seed}");
+    }
+}
+
+/// One user makes few requests in the shortest step, each of which takes the same time: more of them say no more.
+#[test]
+fn a_slow_server_that_settles_at_once_is_measured_within_half_a_minute() {
+    for (servers, service_us, think_us) in [(1, 20_000.0, 40_000.0), (1, 10_000.0, 0.0), (4, 20_000.0, 0.0)] {
+        let steps = sweep(System::constant(servers, service_us, think_us), options(), 1);
+        let spent_us = spent_us(&steps);
+        assert!(spent_us <= 30_000_000, "{servers} servers: {spent_us}");
     }
 }
