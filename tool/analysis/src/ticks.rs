@@ -1,6 +1,7 @@
 //! What the load generator counted, slice by slice.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,7 +69,7 @@ pub(crate) fn add_errors(sum: &mut ErrorCounts, errors: &ErrorCounts) {
 pub type ErrorRates = BTreeMap<ErrorKind, f64>;
 
 /// One slice of a step, all generator threads merged. Slices of a step are consecutive.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tick {
     /// Start of the slice, microseconds of the monotonic clock shared with [`crate::counters::Counters`].
     pub start_us: u64,
@@ -96,6 +97,22 @@ pub struct Tick {
     pub bytes_sent: u64,
     /// How the generator itself fared.
     pub generator: GeneratorTick,
+    /// What each of several generators did, where they make the load together; empty where there is one.
+    #[serde(skip)]
+    pub parts: Vec<GeneratorPart>,
+}
+
+/// One of several generators in a slice.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GeneratorPart {
+    /// Its name, which no other has.
+    pub name: Arc<str>,
+    /// Users that it has.
+    pub users: u32,
+    /// Requests that completed there.
+    pub completed: u64,
+    /// How it fared.
+    pub generator: GeneratorTick,
 }
 
 /// The sum of a count over ticks.
@@ -104,7 +121,7 @@ pub(crate) fn sum(ticks: &[Tick], count: fn(&Tick) -> u64) -> u64 {
 }
 
 /// Response times as sparse histogram counts, three significant digits, 1 us to 1 h.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// (value in microseconds, how often), ascending by value.
     pub values_us: Vec<(u64, u64)>,
@@ -120,7 +137,7 @@ impl Counts {
 }
 
 /// The generator's account of itself over one slice.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorTick {
     /// Time its threads spent outside the wait for events, summed over threads, microseconds.
     pub busy_us: u64,

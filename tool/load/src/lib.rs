@@ -25,6 +25,7 @@ pub mod document {
 mod ceiling;
 mod clock;
 mod error;
+pub mod fleet;
 mod generator;
 #[cfg(test)]
 mod instructions;
@@ -43,7 +44,7 @@ pub use self::url::{Credentials, Scheme, Url, UrlError};
 pub use ceiling::null_server::NullServer;
 pub use ceiling::{CEILING_BODY_BYTES, CEILING_USERS, Ceiling};
 pub use error::{LoadError, ProbeError};
-pub use generator::Generator;
+pub use generator::{Generator, stall_limit_us, stalled_us, trim};
 pub use plan::{Arrivals, Connections, Pacing, Plan, Stop, Think};
 pub use probe::{ProbeReport, probe};
 pub use scenario::definition::Scenario;
@@ -52,6 +53,7 @@ pub use scenario::single::RequestTemplate;
 pub use scenario::sizes::{SizeError, Sizes};
 pub use scenario::statuses::Statuses;
 pub use scenario::value::{CheckDigit, Each, Value, ValueKind};
+pub use ticks::joined::{Part, joined};
 pub use ticks::recorder::SLICE_US;
 pub use ticks::totals::RequestTotal;
 pub use transport::address::resolve;

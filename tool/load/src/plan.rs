@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use analysis::run::Connections;
 
+use crate::fleet::Member;
 use crate::scenario::definition::Scenario;
 
 /// Everything that a [`crate::Generator`] needs to know, except when to stop: see [`Stop`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 pub struct Plan {
     /// What the users do.
     pub scenario: Scenario,
@@ -25,6 +28,8 @@ pub struct Plan {
     pub insecure: bool,
     /// The source of all randomness: the same seed draws the same values for the same users.
     pub seed: u64,
+    /// Which of several generators this is that make the load together; by default it is alone.
+    pub member: Member,
 }
 
 impl Plan {
@@ -40,12 +45,13 @@ impl Plan {
             cpus: None,
             insecure: false,
             seed: 1,
+            member: Member::default(),
         }
     }
 }
 
 /// When a user sends its next request.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Pacing {
     /// A closed loop: a fixed number of users, each of which sends again after its last request has ended and its
     /// think time has passed. Response times count from the send, as a user of this system sees them, and are never
@@ -65,7 +71,7 @@ pub enum Pacing {
 }
 
 /// A user's pause between a response and its next request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Think {
     /// No pause.
     None,
@@ -76,7 +82,7 @@ pub enum Think {
 }
 
 /// How the intended starts of an open loop are spaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Arrivals {
     /// Exponentially distributed gaps: a Poisson process, like the arrivals of many independent users.
     Poisson,
@@ -85,7 +91,7 @@ pub enum Arrivals {
 }
 
 /// When a load ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
     /// After this time.
     Time(Duration),
@@ -95,9 +101,53 @@ pub enum Stop {
     Total(u64),
 }
 
+impl Plan {
+    /// Whether it is one that a command line or a file could have made: one that came over a stream may hold anything.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.scenario.is_sound() && self.member.is_sound()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::definition::Body;
+    use crate::scenario::template::TemplatePart;
+    use crate::scenario::value::ValueKind;
+
+    /// A load that came over a stream is not believed to be one: what would divide by zero or draw from nothing is refused.
+    #[test]
+    fn what_no_file_could_hold_is_not_sound() {
+        let text = r#"
+            base = "http://h"
+            [values]
+            luck = { kind = "random", min = 1, max = 6 }
+            word = { kind = "random-string", length = 4 }
+            size = { kind = "choice", items = ["s"] }
+            [[request]]
+            path = "/${luck}${word}${size}"
+            body = { size = 7 }
+        "#;
+        let sound = Plan::new(Scenario::from_toml(std::path::Path::new("x.toml"), text).unwrap());
+        assert!(sound.is_sound());
+        let broken: [fn(&mut Plan); 9] = [
+            |plan| plan.scenario.requests.clear(),
+            |plan| plan.scenario.requests[0].weight = 0,
+            |plan| plan.scenario.requests[0].body = Body::Generated(serde_json::from_str("[]").unwrap()),
+            |plan| plan.scenario.requests[0].path.pieces.push(TemplatePart::Taken(0)),
+            |plan| plan.scenario.values[0].width = usize::MAX,
+            |plan| plan.scenario.values[0].kind = ValueKind::Random { min: 2, max: 1 },
+            |plan| plan.scenario.values[0].kind = ValueKind::RandomString { length: 9, alphabet: Vec::new() },
+            |plan| plan.scenario.values[0].kind = ValueKind::Cycle { items: Vec::new(), step: 1 },
+            |plan| plan.member = serde_json::from_str(r#"{"weights":[1],"index":1}"#).unwrap(),
+        ];
+        for (number, breaks) in broken.into_iter().enumerate() {
+            let mut plan = sound.clone();
+            breaks(&mut plan);
+            assert!(!plan.is_sound(), "{number}");
+        }
+    }
 
     #[test]
     fn connections_have_one_name_everywhere() {

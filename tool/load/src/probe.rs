@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustls::ClientConnection;
+use serde::{Deserialize, Serialize};
 use wire::Limits;
 
 use crate::error::{LoadError, ProbeError};
@@ -23,7 +24,7 @@ const SEED: u64 = 0x0070_726F_6265;
 const BODY_BYTES: usize = 1 << 20;
 
 /// The outcome of the probe of one server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
     /// The address that answered.
     pub address: SocketAddr,
@@ -50,13 +51,14 @@ pub fn probe(plan: &Plan) -> Result<Vec<ProbeReport>, LoadError> {
     if bases.is_empty() {
         return Err(LoadError::NoBase { scenario: plan.scenario.name().into() });
     }
-    bases.iter().zip(0..).map(|(base, number)| probe_one(plan, base, number)).collect()
+    let user = |server| plan.member.first_user_of(server, bases.len());
+    bases.iter().zip(0..).map(|(base, server)| probe_one(plan, base, user(server))).collect()
 }
 
-fn probe_one(plan: &Plan, base: &Url, number: u32) -> Result<ProbeReport, LoadError> {
+fn probe_one(plan: &Plan, base: &Url, user: u32) -> Result<ProbeReport, LoadError> {
     let address = first_that_accepts(&resolve(base)?).ok_or(LoadError::Plan("the target has no address"))?;
     let tls = Tls::for_url(base, plan.insecure)?;
-    let attempt = Attempt { plan, base, number, address, began: Instant::now() };
+    let attempt = Attempt { plan, base, user, address, began: Instant::now() };
     Ok(attempt.run(tls.as_ref())?)
 }
 
@@ -64,9 +66,9 @@ fn probe_one(plan: &Plan, base: &Url, number: u32) -> Result<ProbeReport, LoadEr
 struct Attempt<'a> {
     plan: &'a Plan,
     base: &'a Url,
-    /// Number of the server, and of the user whose values it gets: the first user that the load sends to this server. Values
-    /// may be meant for one server alone, and servers may share their data.
-    number: u32,
+    /// The user whose values it gets: the first that the load sends to this server. Values may be meant for one server alone,
+    /// and servers may share their data.
+    user: u32,
     address: SocketAddr,
     began: Instant,
 }
@@ -105,8 +107,8 @@ impl Attempt<'_> {
         tls: Option<String>,
     ) -> Result<ProbeReport, ProbeError> {
         let close = self.plan.connections == Connections::PerRequest;
-        let program = Program::new(&self.plan.scenario, self.base, close);
-        let mut values = program.stream(self.plan.seed ^ SEED, self.number);
+        let program = Program::new(&self.plan.scenario, self.base, close).of_member(&self.plan.member);
+        let mut values = program.stream(self.plan.seed ^ SEED, self.user);
         let mut scratch = Scratch::default();
         let rendered = program.render(program.first(), &mut values, &mut scratch);
         let sent = send_whole(stream, &rendered, &program);

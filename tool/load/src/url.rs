@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
 use url::{ParseError, Position};
 
 /// Whether the connection is encrypted.
@@ -16,7 +17,7 @@ pub enum Scheme {
 }
 
 /// A user name and password for Basic authentication. Never shown, not even by `Debug`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credentials {
     /// User name; must not contain a colon (RFC 7617 section 2).
     pub name: String,
@@ -39,7 +40,9 @@ impl fmt::Debug for Credentials {
 /// assert_eq!(url.to_string(), "http://localhost:8080/a?b=c");
 /// # Ok::<(), load::UrlError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Serialised it holds them: that form is for a stream to another generator, never for a file or a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "(String, Option<Credentials>)", try_from = "(String, Option<Credentials>)")]
 pub struct Url {
     /// Without credentials and fragment.
     inner: url::Url,
@@ -111,6 +114,20 @@ impl FromStr for Url {
         // These fail only for URLs without a host.
         let _ = inner.set_username("").and(inner.set_password(None));
         Ok(Url { inner, credentials })
+    }
+}
+
+impl From<Url> for (String, Option<Credentials>) {
+    fn from(url: Url) -> Self {
+        (url.to_string(), url.credentials)
+    }
+}
+
+impl TryFrom<(String, Option<Credentials>)> for Url {
+    type Error = UrlError;
+
+    fn try_from((text, credentials): (String, Option<Credentials>)) -> Result<Self, UrlError> {
+        Ok(Url { credentials, ..text.parse()? })
     }
 }
 

@@ -6,7 +6,7 @@ use analysis::run::Step;
 use analysis::search::growth::growth;
 use analysis::search::saturation::saturation;
 use analysis::search::{Next, Search, SearchOptions, UsersRange};
-use analysis::ticks::{Counts, ErrorKind, GeneratorTick, Tick};
+use analysis::ticks::{Counts, ErrorKind, GeneratorPart, GeneratorTick, Tick};
 use proptest::prelude::*;
 
 fn number() -> impl Strategy<Value = u64> {
@@ -28,6 +28,12 @@ prop_compose! {
             bytes_received: completed,
             bytes_sent: errors,
             generator: GeneratorTick { busy_us, threads, thinking_user_us, lag_us_p99: busy_us, late_starts: errors, ..Default::default() },
+            parts: vec![GeneratorPart {
+                name: "a".into(),
+                users: threads,
+                completed,
+                generator: GeneratorTick { busy_us, threads, lag_us_p99: errors, ..Default::default() },
+            }],
         }
     }
 }

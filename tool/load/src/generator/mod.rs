@@ -53,6 +53,8 @@ pub struct Generator {
     users: u32,
     /// The think time of a closed loop from the next assignment on, where it is another than the plan's.
     think: Option<Think>,
+    /// The rate of an open loop from the next assignment on, where it is another than the plan's.
+    rate_per_s: Option<f64>,
     /// Whether the threads have not been told the number of users yet.
     pending: bool,
     /// Slices before this one belong to the previous assignment.
@@ -90,10 +92,11 @@ impl Generator {
             addresses: targets.targets.iter().map(|target| target.address).collect(),
             users: 0,
             think: None,
+            rate_per_s: None,
             pending: false,
             skip_to: 0,
             open_loop: matches!(plan.pacing, Pacing::Open { .. }),
-            stall_limit_us: u64::try_from(plan.timeout.max(RESTART).as_micros()).unwrap_or(u64::MAX),
+            stall_limit_us: stall_limit_us(plan),
             assignment: 0,
             finished: FinishedThreads::default(),
             totals: targets.totals.clone(),
@@ -142,6 +145,48 @@ impl Generator {
         self.pending = true;
     }
 
+    /// Sets another rate than the plan's, requests per second, from the next assignment of users on. Without effect in a closed
+    /// loop.
+    pub fn set_rate(&mut self, rate_per_s: f64) {
+        self.rate_per_s = Some(rate_per_s);
+        self.pending = true;
+    }
+
+    /// Begins now, with the users, think time and rate set last: without end, or until every user or all together have made
+    /// a number of requests. For whoever takes ticks with [`Generator::poll`]. Returns when it took effect, microseconds of
+    /// the monotonic clock.
+    ///
+    /// # Errors
+    /// A thread ended unexpectedly, or `stop` is a number of requests per user in an open loop.
+    pub fn begin_now(&mut self, stop: Option<Stop>) -> Result<u64, LoadError> {
+        let allowance = match stop {
+            Some(stop) => self.allowance(stop)?,
+            None => Allowance::Unlimited,
+        };
+        let counted = !matches!(allowance, Allowance::Unlimited);
+        let applied = self.begin(allowance)?;
+        self.skip_to = if counted { applied.first_slice } else { applied.last_slice + 1 };
+        Ok(applied.at_ns / 1_000)
+    }
+
+    /// Waits a moment, and returns the ticks that have come since the last call.
+    ///
+    /// # Errors
+    /// A thread ended unexpectedly.
+    pub fn poll(&mut self) -> Result<Vec<Tick>, LoadError> {
+        let mut ticks = Vec::new();
+        self.receive()?;
+        self.drain(&mut ticks);
+        Ok(ticks)
+    }
+
+    /// When the last request ended of the number that was to be made, microseconds of the monotonic clock; `None` until then.
+    #[must_use]
+    pub fn finished_us(&self) -> Option<u64> {
+        let finished = self.finished.threads >= self.threads.len();
+        finished.then(|| self.finished.at_ns.div_ceil(1_000))
+    }
+
     /// Collects ticks, starting where the users were set or the last collection ended, until they cover `for_us`. The users
     /// go on between calls, so the ticks of successive calls without a change of users are consecutive. `interrupt`
     /// ends the collection early with what has been measured.
@@ -171,23 +216,27 @@ impl Generator {
     /// # Errors
     /// A thread ended unexpectedly, or `stop` is a number of requests per user in an open loop.
     pub fn run(&mut self, stop: Stop, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
-        let allowance = match stop {
-            Stop::Time(time) => {
-                return self.collect(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), interrupt);
-            }
-            Stop::PerUser(_) if self.open_loop => {
-                return Err(LoadError::Plan(
-                    "in an open loop requests belong to no user: stop by time or by total",
-                ));
-            }
-            Stop::PerUser(requests) => Allowance::PerUser(requests),
-            Stop::Total(requests) => Allowance::Total(Arc::new(AtomicU64::new(requests))),
-        };
+        if let Stop::Time(time) = stop {
+            return self.collect(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), interrupt);
+        }
+        let allowance = self.allowance(stop)?;
         let applied = self.begin(allowance)?;
         // Nobody was at work before, so the slice in which the run started counts from there on.
         self.skip_to = applied.first_slice;
         let (ticks, end_ns) = self.until_finished(interrupt)?;
         Ok(trim(ticks, applied.at_ns / 1_000, end_ns.map(|ns| ns.div_ceil(1_000))))
+    }
+
+    /// How many requests may be made until a load stops.
+    fn allowance(&self, stop: Stop) -> Result<Allowance, LoadError> {
+        match stop {
+            Stop::Time(_) => Ok(Allowance::Unlimited),
+            Stop::PerUser(_) if self.open_loop => {
+                Err(LoadError::Plan("in an open loop requests belong to no user: stop by time or by total"))
+            }
+            Stop::PerUser(requests) => Ok(Allowance::PerUser(requests)),
+            Stop::Total(requests) => Ok(Allowance::Total(Arc::new(AtomicU64::new(requests)))),
+        }
     }
 
     /// Ends the threads and closes their connections.
@@ -220,9 +269,10 @@ impl Generator {
         self.assignment += 1;
         self.finished = FinishedThreads::default();
         for thread in &self.threads {
-            let (users, think, number) = (self.users, self.think, self.assignment);
+            let (users, think, rate_per_s) = (self.users, self.think, self.rate_per_s);
+            let number = self.assignment;
             let allowance = allowance.clone();
-            thread.send(Command::Run(Assignment { users, think, allowance, number }));
+            thread.send(Command::Run(Assignment { users, think, rate_per_s, allowance, number }));
         }
         let mut applied = Applied { first_slice: u64::MAX, last_slice: 0, at_ns: u64::MAX };
         let mut waiting = self.threads.len();
@@ -290,8 +340,15 @@ impl Drop for Generator {
     }
 }
 
-/// The time up to the last tick in which requests failed and none was answered.
-fn stalled_us(ticks: &[Tick]) -> u64 {
+/// How long a counted number of requests goes on without any response, microseconds.
+#[must_use]
+pub fn stall_limit_us(plan: &Plan) -> u64 {
+    u64::try_from(plan.timeout.max(RESTART).as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The time up to the last tick in which requests failed and none was answered, microseconds.
+#[must_use]
+pub fn stalled_us(ticks: &[Tick]) -> u64 {
     let stalled = || ticks.iter().rev().take_while(|tick| !answered(tick));
     let failed = stalled().any(|tick| !tick.errors.is_empty());
     if failed { stalled().map(|tick| tick.length_us).sum() } else { 0 }
@@ -309,7 +366,8 @@ fn end_of(tick: &Tick) -> u64 {
 }
 
 /// Cuts the time before the start off the first tick, and the time after the end off the last one.
-fn trim(mut ticks: Vec<Tick>, begin_us: u64, end_us: Option<u64>) -> Vec<Tick> {
+#[must_use]
+pub fn trim(mut ticks: Vec<Tick>, begin_us: u64, end_us: Option<u64>) -> Vec<Tick> {
     if let Some(first) = ticks.first_mut() {
         let end = end_of(first);
         first.start_us = begin_us.clamp(first.start_us, end);

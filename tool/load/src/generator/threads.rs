@@ -10,6 +10,7 @@ use rustix::thread::{CpuSet, gettid, sched_setaffinity, set_current_timer_slack}
 use crate::error::LoadError;
 use crate::plan::{Pacing, Plan};
 use crate::transport::poller::Waker;
+use crate::values::stream::mix;
 use crate::worker::Worker;
 use crate::worker::messages::{Command, FromThread, Mailbox};
 use crate::worker::pacing::{LoopMode, Schedule, ThreadShare};
@@ -54,10 +55,14 @@ pub(super) fn spawn(
     let share = ThreadShare { number, of: plan.threads, seed: plan.seed };
     let mode = match plan.pacing {
         Pacing::Closed { think } => LoopMode::Closed { think },
-        Pacing::Open { rate_per_s, arrivals } => LoopMode::Open(Schedule::new(rate_per_s, arrivals, share)),
+        Pacing::Open { rate_per_s, arrivals } => {
+            let share = ThreadShare { seed: schedule_seed(plan), ..share };
+            LoopMode::Open(Schedule::new(rate_per_s, arrivals, share))
+        }
     };
     let mailbox = Arc::new(Mailbox::default());
-    let worker = Worker::new(targets, share, mode, mailbox.clone(), reports)?;
+    let numbers = plan.member.numbers();
+    let worker = Worker::new(targets, (share, numbers), mode, mailbox.clone(), reports)?;
     let waker = worker.waker()?;
     let cpu = plan.cpus.as_ref().and_then(|cpus| cpus.get(number % cpus.len().max(1)).copied());
     let (started, ready) = sync_channel(1);
@@ -75,6 +80,14 @@ pub(super) fn spawn(
         .map_err(|source| LoadError::System { action: "start a generator thread", source })?;
     let tid = ready.recv().map_err(|_| LoadError::ThreadLost)??;
     Ok(ThreadHandle { mailbox, waker, tid, handle: Some(handle) })
+}
+
+/// The seed of arrivals, which differs from generator to generator: independent Poisson streams add up to one.
+fn schedule_seed(plan: &Plan) -> u64 {
+    match plan.member.index() {
+        0 => plan.seed,
+        index => mix(plan.seed, (1 << 48) + index as u64),
+    }
 }
 
 /// Prepares the calling thread. Returns its kernel number.

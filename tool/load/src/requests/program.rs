@@ -5,6 +5,7 @@ use wire::Method;
 use super::compile::compile;
 use super::filler::Filler;
 use super::rendering::{Fixed, Rendered, Rendering, Scratch};
+use crate::fleet::Member;
 use crate::scenario::definition::{Body, Capture, Request, Scenario, Verify};
 use crate::scenario::sizes::Sizes;
 use crate::scenario::statuses::Statuses;
@@ -70,8 +71,13 @@ impl Program {
             requests,
             filler,
             values: scenario.values.clone(),
-            shared: SharedDraws::new(scenario.values.len()),
+            shared: SharedDraws::new(scenario.values.len(), &Member::default()),
         }
+    }
+
+    /// The same for one of several generators, whose users draw no value in turn that those of another draw.
+    pub(crate) fn of_member(self, member: &Member) -> Self {
+        Program { shared: SharedDraws::new(self.values.len(), member), ..self }
     }
 
     /// Makes the random stream of a user.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::Problem;
 use super::sizes::Sizes;
 use super::statuses::Statuses;
@@ -14,7 +16,7 @@ use crate::url::Url;
 /// A workload: what is requested, how often, with which values.
 ///
 /// Made from a TOML file by [`Scenario::from_toml`], or from a URL by [`Scenario::single`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 pub struct Scenario {
     pub(crate) name: String,
     /// The servers: user u sends to number u modulo their count.
@@ -91,10 +93,21 @@ impl Scenario {
         named.for_each(|value| value.kind = ValueKind::Cycle { items: items.to_vec(), step });
         self
     }
+
+    /// Whether it holds what reading it would have refused.
+    pub(crate) fn is_sound(&self) -> bool {
+        let takes_nothing = |request: &Request| request.takes().next().is_none();
+        // A list is one that a request captures into.
+        !self.requests.is_empty()
+            && self.lists.len() <= self.requests.len()
+            && self.requests.iter().any(takes_nothing)
+            && self.requests.iter().all(Request::is_sound)
+            && self.values.iter().all(Value::is_sound)
+    }
 }
 
 /// One kind of request.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize, PartialEq)]
 pub(crate) struct Request {
     /// Its `name`, or method and path.
     pub(crate) name: String,
@@ -111,6 +124,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    fn is_sound(&self) -> bool {
+        let sizes = if let Body::Generated(sizes) = &self.body { sizes.is_sound() } else { true };
+        sizes && self.weight > 0
+    }
+
     /// The lists that the request takes a captured value from.
     pub(crate) fn takes(&self) -> impl Iterator<Item = usize> + '_ {
         let body = if let Body::Text(text) = &self.body { Some(text) } else { None };
@@ -131,7 +149,7 @@ impl fmt::Debug for Request {
 }
 
 /// The body of a request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 pub(crate) enum Body {
     /// Written in the scenario or in a file.
     Text(Template),
@@ -140,7 +158,7 @@ pub(crate) enum Body {
 }
 
 /// What the body of a response must be for the request to count as completed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, PartialEq)]
 pub(crate) enum Verify {
     /// Anything: the body is discarded unseen.
     #[default]
@@ -148,11 +166,11 @@ pub(crate) enum Verify {
     /// This many bytes.
     Length(u64),
     /// These bytes.
-    Bytes(Arc<[u8]>),
+    Bytes(#[serde(with = "shared_bytes")] Arc<[u8]>),
 }
 
 /// What a user captures from each response with a status of 2xx.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Capture {
     /// Index of the list that the value goes to.
     pub(crate) list: usize,
@@ -160,7 +178,7 @@ pub(crate) struct Capture {
 }
 
 /// The place of a captured value in a response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum CaptureFrom {
     /// The text or number at the end of this path through the body: field names, and indices from 0 into arrays.
     Json(Vec<String>),
@@ -168,4 +186,19 @@ pub(crate) enum CaptureFrom {
     Location,
     /// The value of another header.
     Header(String),
+}
+
+/// The form of shared bytes on a stream: that of bytes.
+mod shared_bytes {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &Arc<[u8]>, to: S) -> Result<S::Ok, S::Error> {
+        bytes.as_ref().serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Arc<[u8]>, D::Error> {
+        Vec::deserialize(from).map(Into::into)
+    }
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use bytesize::ByteSize;
+use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
 use super::error::ScenarioError;
@@ -15,7 +16,7 @@ const SIZE_MAX: u64 = 1 << 40;
 const SIZE: &str = "a size such as 1024, \"100 KB\" or \"1 MiB\", of at most 1 TiB";
 
 /// Sizes of which each request has one, all equally often. A size given twice is sent twice as often.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizes(Box<[u64]>);
 
 /// A text that does not consist of sizes.
@@ -26,9 +27,12 @@ pub struct SizeError(String);
 impl Sizes {
     /// Takes sizes in bytes. Returns `None` if there are none, or if one exceeds 1 TiB.
     pub fn new(sizes: impl Into<Box<[u64]>>) -> Option<Self> {
-        let sizes = sizes.into();
-        let fit = !sizes.is_empty() && sizes.iter().all(|size| *size <= SIZE_MAX);
-        fit.then_some(Self(sizes))
+        Some(Self(sizes.into())).filter(Self::is_sound)
+    }
+
+    /// Whether there is at least one, and none is too large.
+    pub(crate) fn is_sound(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|size| *size <= SIZE_MAX)
     }
 
     /// Returns the size if there is only one.

@@ -1,7 +1,9 @@
 //! Sets of statuses that count as success.
 
+use serde::{Deserialize, Serialize};
+
 /// A set of response statuses, 100 to 599.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statuses {
     bits: [u64; 8],
 }

@@ -1,13 +1,15 @@
 //! Text with slots: `/files/f${file}`, where `file` names a value of the scenario.
 
+use serde::{Deserialize, Serialize};
+
 /// Text split into literals and slots.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Template {
     pub(crate) pieces: Vec<TemplatePart>,
 }
 
 /// One part of a [`Template`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TemplatePart {
     /// Sent as it is.
     Literal(Vec<u8>),

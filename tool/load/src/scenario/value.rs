@@ -1,5 +1,7 @@
 //! The kinds of values that differ per user or per request, and the `[values]` tables that define them.
 
+use serde::{Deserialize, Serialize};
+
 use super::error::{Problem, ScenarioError};
 use super::section::{Field, Section, text_of, wrong};
 
@@ -17,7 +19,7 @@ const ALPHABETS: [(&str, &str); 4] = [
 ];
 
 /// A named value, which templates contain as `${name}`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Value {
     /// Its name in templates.
     pub name: String,
@@ -32,7 +34,7 @@ pub struct Value {
 }
 
 /// The check digit appended to a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum CheckDigit {
     /// No check digit.
     #[default]
@@ -42,7 +44,7 @@ pub enum CheckDigit {
 }
 
 /// How a value is drawn.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ValueKind {
     /// The number of the user, counted from `start`.
     User {
@@ -98,13 +100,32 @@ pub enum ValueKind {
 }
 
 /// How often a value is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Each {
     /// For each request that contains it.
     #[default]
     Request,
     /// Once per user: the same in all its requests.
     User,
+}
+
+/// Longest number with leading zeros, digits.
+const WIDTH_MAX: usize = 64;
+
+/// Longest random text, characters.
+const LENGTH_MAX: usize = 4_096;
+
+impl Value {
+    /// Whether it is one that a file could hold.
+    pub(crate) fn is_sound(&self) -> bool {
+        let kind = match &self.kind {
+            ValueKind::Random { min, max } => min <= max,
+            ValueKind::RandomString { length, alphabet } => *length <= LENGTH_MAX && !alphabet.is_empty(),
+            ValueKind::Choice { items } | ValueKind::Cycle { items, .. } => !items.is_empty(),
+            ValueKind::User { .. } | ValueKind::Counter { .. } | ValueKind::Sequence { .. } => true,
+        };
+        kind && self.width <= WIDTH_MAX
+    }
 }
 
 /// Reads one `[values.NAME]` table.
@@ -133,7 +154,7 @@ pub(super) fn read_value(name: &str, mut section: Section<'_>) -> Result<Value, 
         Some("user") => Each::User,
         _ => Each::Request,
     };
-    let width = section.number("width", 0..=64, 0)? as usize;
+    let width = section.number("width", 0..=WIDTH_MAX as u64, 0)? as usize;
     let check = match one_of(&mut section, "check", "check digit", &CHECKS)? {
         Some(_) => CheckDigit::Verhoeff,
         None => CheckDigit::None,
@@ -160,7 +181,7 @@ fn random(section: &mut Section<'_>) -> Result<ValueKind, ScenarioError> {
 }
 
 fn random_string(section: &mut Section<'_>) -> Result<ValueKind, ScenarioError> {
-    let length = section.number("length", 1..=4_096, 16)? as usize;
+    let length = section.number("length", 1..=LENGTH_MAX as u64, 16)? as usize;
     let names = ALPHABETS.map(|(name, _)| name);
     let name = one_of(section, "alphabet", "alphabet", &names)?.unwrap_or("alphanumeric");
     let alphabet =

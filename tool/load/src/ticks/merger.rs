@@ -114,13 +114,13 @@ fn with_lags(generator: GeneratorTick, lags: &[(u64, u64)]) -> GeneratorTick {
 }
 
 /// Merges sparse counts. Ascending by value.
-fn merge_counts(parts: Vec<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
+pub(super) fn merge_counts(parts: Vec<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = parts.into_iter().flatten().collect();
     all.sort_unstable();
     all.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {
-            kept.1 += next.1;
+            kept.1 = kept.1.saturating_add(next.1);
         }
         same
     });

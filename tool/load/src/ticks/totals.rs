@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::scenario::definition::{Request, Scenario};
 
 /// All requests of one kind, including warm-up and the time between measurements.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestTotal {
     /// Its `name` in the scenario, or method and path.
     pub name: String,
@@ -39,7 +41,8 @@ impl RequestTotal {
         self.begun.saturating_sub(self.completed).saturating_sub(self.refused())
     }
 
-    pub(crate) fn add(&mut self, other: &RequestTotal) {
+    /// Adds what was counted elsewhere of the same kind of request.
+    pub fn add(&mut self, other: &RequestTotal) {
         self.begun += other.begun;
         self.completed += other.completed;
         self.replaced += other.replaced;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use fastrand::Rng;
 
 use super::captured::CapturedValues;
+use crate::fleet::Member;
 use crate::scenario::sizes::Sizes;
 use crate::scenario::value::{CheckDigit, Each, Value, ValueKind};
 
@@ -26,19 +27,25 @@ pub(crate) struct UserStream {
     shared: SharedDraws,
 }
 
-/// How often all users together have drawn each value that they draw in turn.
+/// How often all users together have drawn each value that they draw in turn. Where several generators make the load, each
+/// counts in steps of their number from a start of its own, so that none draws what another does.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SharedDraws(Arc<[AtomicU64]>);
+pub(crate) struct SharedDraws {
+    next: Arc<[AtomicU64]>,
+    step: u64,
+}
 
 impl SharedDraws {
     /// None of this many values has been drawn.
-    pub(crate) fn new(values: usize) -> Self {
-        SharedDraws((0..values).map(|_| AtomicU64::new(0)).collect())
+    pub(crate) fn new(values: usize, member: &Member) -> Self {
+        let first = member.index() as u64;
+        let next = (0..values).map(|_| AtomicU64::new(first)).collect();
+        SharedDraws { next, step: member.of() as u64 }
     }
 
-    /// Counts a draw of the value with this index. Returns the number of draws before.
+    /// Counts a draw of the value with this index. Returns its place among the draws of all.
     fn count(&self, index: usize) -> u64 {
-        self.0.get(index).map_or(0, |draws| draws.fetch_add(1, Relaxed))
+        self.next.get(index).map_or(0, |draws| draws.fetch_add(self.step, Relaxed))
     }
 }
 
@@ -179,7 +186,7 @@ mod tests {
     #[test]
     fn no_user_draws_from_a_sequence_what_another_has_drawn() {
         let file = value(ValueKind::Sequence { start: 10, wrap: 5 });
-        let shared = SharedDraws::new(1);
+        let shared = SharedDraws::new(1, &Member::default());
         let mut users = [0, 1].map(|user| UserStream::new(7, user, 1).with_shared(&shared));
         let mut out = Vec::new();
         for turn in [0, 1, 1, 0, 1, 0] {

@@ -12,11 +12,14 @@ use super::timers::Alarm;
 use super::user::{Phase, User};
 use crate::clock::{self, now_ns};
 use crate::error::LoadError;
+use crate::fleet::Numbers;
 use crate::transport::poller::{Readiness, WAKE, Waker};
 
 /// A generator thread's users, and everything that they share.
 pub(crate) struct Worker {
     share: ThreadShare,
+    /// Numbers of the users of this generator among all of the load.
+    numbers: Numbers,
     targets: Vec<Arc<Target>>,
     users: Vec<User>,
     scheduler: Scheduler,
@@ -31,7 +34,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(
         targets: &Targets,
-        share: ThreadShare,
+        (share, numbers): (ThreadShare, Numbers),
         mode: LoopMode,
         mailbox: Arc<Mailbox>,
         reports: Sender<FromThread>,
@@ -39,6 +42,7 @@ impl Worker {
         let now_ns = now_ns();
         Ok(Worker {
             share,
+            numbers,
             targets: targets.targets.clone(),
             users: Vec::new(),
             scheduler: Scheduler::new(mode, share, now_ns),
@@ -115,9 +119,9 @@ impl Worker {
     /// Creates users up to this number.
     fn add_users(&mut self, count: usize) {
         for slot in self.users.len()..count {
-            let number = self.share.number_of(slot);
-            let Some(target) = self.targets.get(number % self.targets.len().max(1)) else { return };
-            let values = target.program.stream(self.share.seed, number as u32);
+            let number = self.numbers.at(self.share.number_of(slot));
+            let Some(target) = self.targets.get(number as usize % self.targets.len().max(1)) else { return };
+            let values = target.program.stream(self.share.seed, number);
             self.users.push(User::new(slot, Arc::clone(target), values));
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct Assignment {
     pub(crate) users: u32,
     /// The think time of a closed loop; `None`: as before.
     pub(crate) think: Option<Think>,
+    /// The rate of an open loop, requests per second; `None`: as before.
+    pub(crate) rate_per_s: Option<f64>,
     pub(crate) allowance: Allowance,
     /// Number of the assignment, which [`Notice::Finished`] repeats.
     pub(crate) number: u64,

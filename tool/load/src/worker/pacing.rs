@@ -109,9 +109,10 @@ impl Schedule {
         }
     }
 
-    /// Starts the schedule at `start_ns`. The rate is shared by `threads` threads, those that have a connection to send
+    /// Starts the schedule at `start_ns`, at another rate where one is given. The rate is shared by `threads` threads, those that have a connection to send
     /// on, which include this one.
-    pub(crate) fn restart(&mut self, start_ns: u64, threads: usize) {
+    pub(crate) fn restart(&mut self, start_ns: u64, threads: usize, rate_per_s: Option<f64>) {
+        self.total_gap_ns = rate_per_s.map_or(self.total_gap_ns, |rate_per_s| 1e9 / rate_per_s);
         self.gap_ns = self.total_gap_ns * threads.max(1) as f64;
         self.next_ns = start_ns;
         self.carry_ns = 0.0;
@@ -154,7 +155,7 @@ impl ThreadShare {
         (users as usize + self.of - 1 - self.number) / self.of
     }
 
-    /// The number, among all users, of the user in this slot.
+    /// The place, among all users of this generator, of the user in this slot.
     pub(super) fn number_of(&self, slot: usize) -> usize {
         slot * self.of + self.number
     }
@@ -176,7 +177,7 @@ mod tests {
 
     fn starts(arrivals: Arrivals, thread: ThreadShare, count: usize) -> Vec<u64> {
         let mut schedule = Schedule::new(1_000.0, arrivals, thread);
-        schedule.restart(5_000_000, thread.of);
+        schedule.restart(5_000_000, thread.of, None);
         let next = |_| {
             let at = schedule.next_ns();
             schedule.advance();
@@ -196,7 +197,7 @@ mod tests {
     fn the_rate_is_shared_by_threads_with_a_connection() {
         let mut schedule =
             Schedule::new(1_000.0, Arrivals::Uniform, ThreadShare { number: 0, of: 2, seed: 1 });
-        schedule.restart(5_000_000, 1);
+        schedule.restart(5_000_000, 1, None);
         schedule.advance();
         assert_eq!(schedule.next_ns(), 6_000_000);
     }
@@ -205,7 +206,7 @@ mod tests {
     fn fractional_uniform_gaps_do_not_drift() {
         let thread = ThreadShare { number: 0, of: 3, seed: 1 };
         let mut schedule = Schedule::new(7_000.0, Arrivals::Uniform, thread);
-        schedule.restart(0, 3);
+        schedule.restart(0, 3, None);
         (0..7_000).for_each(|_| schedule.advance());
         assert!(schedule.next_ns().abs_diff(3_000_000_000) <= 2, "{}", schedule.next_ns());
     }

@@ -57,13 +57,15 @@ impl Scheduler {
 
     /// Starts a new assignment.
     pub(super) fn restart(&mut self, assignment: Assignment, now_ns: u64) {
-        let Assignment { users, think, allowance, .. } = assignment;
+        let Assignment { users, think, rate_per_s, allowance, .. } = assignment;
         self.allowance = allowance;
         self.claim = Claim::default();
         self.arrivals_over = false;
         match (&mut self.mode, think) {
             // With fewer connections than threads, the threads without one send nothing.
-            (LoopMode::Open(schedule), _) => schedule.restart(now_ns, (users as usize).min(self.share.of)),
+            (LoopMode::Open(schedule), _) => {
+                schedule.restart(now_ns, (users as usize).min(self.share.of), rate_per_s);
+            }
             (LoopMode::Closed { think: current }, Some(think)) => *current = think,
             (LoopMode::Closed { .. }, None) => {}
         }

@@ -58,7 +58,7 @@ impl Target {
         let address =
             first_that_accepts(&resolve(base)?).ok_or(LoadError::Plan("the target has no address"))?;
         let close = plan.connections == Connections::PerRequest;
-        let program = Program::new(&plan.scenario, base, close);
+        let program = Program::new(&plan.scenario, base, close).of_member(&plan.member);
         Ok(Target { program, address, tls: Tls::for_url(base, plan.insecure)? })
     }
 
