@@ -68,6 +68,20 @@ impl Alignment {
         Some(u64::try_from(near_us.max(0)).unwrap_or(u64::MAX))
     }
 
+    /// A time of the near clock by the far one, microseconds; `None` before any round trip.
+    #[must_use]
+    pub fn far_us(&self, near_us: u64) -> Option<u64> {
+        let far_us = i128::from(near_us) - self.best?.offset_us;
+        Some(u64::try_from(far_us.max(0)).unwrap_or(u64::MAX))
+    }
+
+    /// By how much the far clock is ahead of the near one, microseconds; `None` before any round trip.
+    #[must_use]
+    pub fn ahead_us(&self) -> Option<i64> {
+        let ahead_us = -self.best?.offset_us;
+        Some(i64::try_from(ahead_us).unwrap_or(if ahead_us < 0 { i64::MIN } else { i64::MAX }))
+    }
+
     /// By how much that may be wrong now, microseconds; `None` before any round trip.
     #[must_use]
     pub fn error_us(&self, now_us: u64) -> Option<f64> {
@@ -93,6 +107,7 @@ mod tests {
         assert_eq!((clocks.near_us(5), clocks.error_us(5)), (None, None));
         clocks.add(ping(1_000_000, -300_000, 100, 100));
         assert_eq!(clocks.near_us(2_300_000), Some(2_000_000));
+        assert_eq!((clocks.far_us(2_000_000), clocks.ahead_us()), (Some(2_300_000), Some(300_000)));
         assert_eq!(clocks.error_us(1_000_200), Some(100.0));
     }
 
@@ -141,7 +156,7 @@ mod tests {
             for (sent_us, far_us, received_us) in pings {
                 clocks.add(Ping { sent_us, far_us, received_us });
             }
-            let _ = (clocks.near_us(far), clocks.error_us(far));
+            let _ = (clocks.near_us(far), clocks.far_us(far), clocks.ahead_us(), clocks.error_us(far));
         }
     }
 }

@@ -1,11 +1,13 @@
-//! Where to observe: a command whose standard input and output are the stream, or a host to reach by ssh.
+//! Where an agent is to run: a command whose standard input and output are the stream, or a host to reach by ssh.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Where to observe.
+/// Where an agent is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
+    /// Beside this process. No text is read as this: whoever has a word for it makes it.
+    Here,
     /// The words of a command that runs `nstar agent` somewhere.
     Command(Vec<String>),
     /// A host.
@@ -98,6 +100,7 @@ fn is_odd(c: char) -> bool {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Endpoint::Here => f.write_str("here"),
             Endpoint::Command(words) => write!(f, "`{}`", words.join(" ")),
             Endpoint::Ssh(SshHost { user, host, port }) => {
                 f.write_str(SCHEME)?;

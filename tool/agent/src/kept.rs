@@ -7,6 +7,7 @@ use analysis::run::AgentTrouble;
 
 use crate::alignment::{Alignment, Ping};
 use crate::allowance::{Allowance, Exceeded};
+use crate::arrived::Arrived;
 use crate::protocol::{About, NotFound, Report};
 
 /// Pings without an answer that are remembered.
@@ -27,12 +28,15 @@ pub(crate) struct Kept {
     pub(crate) pongs: u64,
     /// Why nothing more comes, if that is so.
     pub(crate) ended: Option<AgentTrouble>,
+    /// What it said of the load that it makes, if it makes any.
+    pub(crate) arrived: Arrived,
+    pub(crate) alignment: Alignment,
     samples: Vec<Counters>,
     looks: Vec<ThreadLook>,
-    alignment: Alignment,
     worst_error_us: f64,
     unanswered: VecDeque<(u64, u64)>,
     next_ping: u64,
+    began_us: u64,
     heard_us: u64,
     longest_silence_us: u64,
     left_out: u64,
@@ -46,9 +50,11 @@ impl Kept {
             watching: (0, Vec::new()),
             pongs: 0,
             ended: None,
+            arrived: Arrived::default(),
+            alignment: Alignment::default(),
             samples: Vec::new(),
             looks: Vec::new(),
-            alignment: Alignment::default(),
+            began_us: now_us,
             worst_error_us: 0.0,
             unanswered: VecDeque::new(),
             next_ping: 0,
@@ -71,9 +77,14 @@ impl Kept {
 
     /// Takes a report of so many bytes that came now.
     pub(crate) fn add(&mut self, report: Report, bytes: usize, now_us: u64) -> Result<(), Exceeded> {
-        self.allowance.take(now_us, bytes)?;
         self.longest_silence_us = self.silence_us(now_us);
         self.heard_us = now_us;
+        // Slices are taken away again, so that they have a limit of their own.
+        if !matches!(report, Report::Tick(..)) {
+            self.allowance.take(now_us, bytes)?;
+        }
+        let after_us = now_us.saturating_sub(self.began_us);
+        let Some(report) = self.arrived.add(report, bytes, after_us)? else { return Ok(()) };
         match report {
             Report::About(about) => self.about = Some(about.fit_to_be_shown()),
             Report::Watching(found) => self.watching = (self.watching.0 + 1, found),
@@ -81,6 +92,8 @@ impl Kept {
             Report::Look(look) => self.add_look(look, now_us),
             Report::Pong(number, far_us) => self.add_pong(number, far_us, now_us),
             Report::LeftOut(count) => self.left_out = self.left_out.saturating_add(count),
+            // All else is about a load.
+            _ => {}
         }
         Ok(())
     }

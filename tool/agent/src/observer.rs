@@ -1,7 +1,6 @@
 //! The near end: starts an agent somewhere, asks it, and keeps what it says.
 
 use std::net::SocketAddr;
-use std::process;
 use std::time::Duration;
 
 use analysis::counters::{Counters, ThreadLook};
@@ -10,16 +9,9 @@ use observe::monotonic_us;
 
 use crate::endpoint::Endpoint;
 use crate::kept::Kept;
+use crate::link::{ANSWER_PATIENCE, Link};
 use crate::protocol::{About, Command, NotFound};
-use crate::ssh::Connection;
-use crate::stream::{End, Stream};
 use crate::trouble::StartError;
-
-/// How long an agent has to answer when it is started: pulling up a container's process may take seconds.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
-
-/// Round trips at the start, so that the clocks are aligned before the first sample.
-const PINGS: u64 = 8;
 
 /// How long to wait for a sample at the end of a measurement.
 const SAMPLE_PATIENCE: Duration = Duration::from_secs(1);
@@ -30,10 +22,7 @@ pub type Sighting = Result<SocketAddr, NotFound>;
 /// An agent that observes somewhere, until dropped.
 #[derive(Debug)]
 pub struct Observer {
-    about: About,
-    // Ends before the connection that it runs over.
-    stream: Stream,
-    _connection: Option<Connection>,
+    link: Link,
 }
 
 impl Observer {
@@ -42,34 +31,16 @@ impl Observer {
     /// # Errors
     /// If there is no agent at the end of the stream, or not of this version.
     pub fn start(endpoint: &Endpoint, with_sudo: bool) -> Result<Self, StartError> {
-        let (command, connection) = match endpoint {
-            Endpoint::Command(words) => (command(words), None),
-            Endpoint::Ssh(host) => {
-                let connection = Connection::new(endpoint, host)?;
-                (connection.agent(with_sudo)?, Some(connection))
-            }
-        };
-        let program = command.get_program().to_string_lossy().into_owned();
-        let stream = Stream::start(command).map_err(|source| StartError::NotRun { program, source })?;
-        let began = stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.about.is_some());
-        let failure = |began: bool| if began { None } else { Some(why_not(&stream, endpoint)) };
-        failure(began).map_or(Ok(()), Err)?;
-        for number in 1..=PINGS {
-            stream.ask(Command::Ping(0));
-            let answered = stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.pongs >= number);
-            failure(answered).map_or(Ok(()), Err)?;
-        }
-        let about = stream.shared.lock().about.clone().unwrap_or_default();
-        Ok(Self { about, stream, _connection: connection })
+        Link::start(endpoint, with_sudo).map(|link| Self { link })
     }
 
     /// Has the processes behind these addresses found and sampled from now on. Returns what was found, one for each address,
     /// or nothing where the agent does not answer.
     pub fn watch(&self, addresses: &[SocketAddr]) -> Vec<Sighting> {
-        let asked_before = self.stream.shared.lock().watching.0;
-        self.stream.ask(Command::Watch { addresses: addresses.to_vec() });
-        self.stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.watching.0 > asked_before);
-        let mut found = self.stream.shared.lock().watching.1.clone();
+        let asked_before = self.link.stream.shared.lock().watching.0;
+        self.link.stream.ask(Command::Watch { addresses: addresses.to_vec() });
+        self.link.stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.watching.0 > asked_before);
+        let mut found = self.link.stream.shared.lock().watching.1.clone();
         found.truncate(addresses.len());
         found
     }
@@ -77,17 +48,17 @@ impl Observer {
     /// Where it runs.
     #[must_use]
     pub fn about(&self) -> &About {
-        &self.about
+        &self.link.about
     }
 
     /// Has a sample taken now, and does not wait for it.
     pub fn sample(&self) {
-        self.stream.ask(Command::Sample);
+        self.link.stream.ask(Command::Sample);
     }
 
     /// Starts or stops closer looks at threads.
     pub fn look_closely(&self, closely: bool) {
-        self.stream.ask(Command::LookClosely(closely));
+        self.link.stream.ask(Command::LookClosely(closely));
     }
 
     /// The samples that cover a span of our monotonic clock, microseconds. Where the last of them is still to come it is
@@ -95,7 +66,7 @@ impl Observer {
     #[must_use]
     pub fn between(&self, (start_us, end_us): (u64, u64)) -> Vec<Counters> {
         let covers = |kept: &Kept| kept.covers(end_us) || kept.has_stalled(monotonic_us());
-        let shared = &self.stream.shared;
+        let shared = &self.link.stream.shared;
         if !covers(&shared.lock()) {
             self.sample();
             shared.wait_until(SAMPLE_PATIENCE, covers);
@@ -106,17 +77,18 @@ impl Observer {
     /// The looks at threads within a span of our monotonic clock, microseconds.
     #[must_use]
     pub fn looks_between(&self, (start_us, end_us): (u64, u64)) -> Vec<ThreadLook> {
-        self.stream.shared.lock().looks_between(start_us, end_us)
+        self.link.stream.shared.lock().looks_between(start_us, end_us)
     }
 
     /// What kept it from telling all.
     #[must_use]
     pub fn troubles(&self) -> Vec<AgentTrouble> {
-        let troubles = self.stream.shared.lock().troubles(monotonic_us());
+        let troubles = self.link.stream.shared.lock().troubles(monotonic_us());
         let told = |trouble| match trouble {
-            AgentTrouble::Ended { .. } => {
-                AgentTrouble::Ended { code: self.stream.exit_code(), stderr: self.stream.last_words() }
-            }
+            AgentTrouble::Ended { .. } => AgentTrouble::Ended {
+                code: self.link.stream.exit_code(),
+                stderr: self.link.stream.last_words(),
+            },
             other => other,
         };
         troubles.into_iter().map(told).collect()
@@ -129,20 +101,4 @@ pub fn not_found(sightings: &[Sighting]) -> Option<ServerUnwatched> {
     let found = sightings.iter().any(Result::is_ok);
     let first = sightings.iter().find_map(|sighting| sighting.clone().err());
     first.filter(|_| !found).map(ServerUnwatched::from)
-}
-
-fn command(words: &[String]) -> process::Command {
-    let mut command = process::Command::new(words.first().map_or("", String::as_str));
-    command.args(words.get(1..).unwrap_or_default());
-    command
-}
-
-/// Why an agent did not answer.
-fn why_not(stream: &Stream, endpoint: &Endpoint) -> StartError {
-    let (endpoint, stderr) = (Box::new(endpoint.clone()), stream.last_words());
-    match stream.end() {
-        Some(End::Protocol(source)) => StartError::Protocol { endpoint, source, stderr },
-        Some(End::Closed) => StartError::Ended { endpoint, code: stream.exit_code(), stderr },
-        None => StartError::Silent { endpoint, limit_s: ANSWER_PATIENCE.as_secs(), stderr },
-    }
 }

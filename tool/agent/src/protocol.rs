@@ -12,12 +12,12 @@ mod packing;
 
 pub use frame::{FRAME_BYTES_MAX, Frames};
 pub use greeting::{GREETING_BYTES_MAX, Greeting, GreetingError, greeting};
-pub use message::{About, Command, NotFound, Report};
+pub use message::{About, Begin, Command, NotFound, Prepare, Prepared, Report, Started};
 pub use packing::{Packer, Unpacker};
 
 /// The version of what passes over the stream. It changes with any message, and with any type of
-/// [`analysis::counters`]: a test holds the bytes of an example.
-pub const PROTOCOL: u32 = 1;
+/// [`analysis::counters`], [`analysis::ticks`] or [`load::Plan`]: a test holds the bytes of an example.
+pub const PROTOCOL: u32 = 2;
 
 /// Reasons why what came over the stream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,10 +85,13 @@ impl Commands {
     }
 }
 
-/// A command as it is sent.
-#[must_use]
-pub fn command(command: &Command) -> Vec<u8> {
-    frame::framed(&message::written(command))
+/// A command as it is sent; as an error its length where that is more than [`FRAME_BYTES_MAX`].
+///
+/// # Errors
+/// If it is too long: a load whose requests hold large bodies.
+pub fn command(command: &Command) -> Result<Vec<u8>, usize> {
+    let bytes = message::written(command);
+    if bytes.len() <= FRAME_BYTES_MAX { Ok(frame::framed(&bytes)) } else { Err(bytes.len()) }
 }
 
 #[cfg(test)]

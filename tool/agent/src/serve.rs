@@ -1,7 +1,8 @@
 //! The far end: `nstar agent`.
 //!
 //! It does what its standard input says and ends when that does. A thread reads commands, another passes on what the
-//! watcher sees. Where the stream takes nothing they wait, and the watcher drops what is oldest.
+//! watcher sees. Where the stream takes nothing they wait, and the watcher drops what is oldest. What makes load has threads
+//! of its own.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -14,6 +15,7 @@ use std::time::Duration;
 use observe::{KernelPaths, ObserveError, Taken, Watcher, monotonic_us};
 use rustix::{process::geteuid, system::uname};
 
+use crate::generating::Generating;
 use crate::protocol::{self, About, Command, Commands, Greeting, NotFound, Packer, ProtocolError, Report};
 
 /// Time between samples, as beside the generator.
@@ -31,6 +33,9 @@ pub enum ServeError {
     /// The other end is not an nstar of this version, or sends what none sends.
     #[error("agent: {0}")]
     Protocol(#[from] ProtocolError),
+    /// More is asked for than can be done.
+    #[error("agent: more is asked for than can be done")]
+    TooMuch,
     /// The stream broke.
     #[error("agent: the stream broke: {0}")]
     Stream(#[from] io::Error),
@@ -39,12 +44,12 @@ pub enum ServeError {
     Observe(#[from] ObserveError),
 }
 
-/// Observes for whoever is at the other end of a stream, until the input ends.
+/// Observes or makes load for whoever is at the other end of a stream, until the input ends.
 ///
 /// # Errors
 /// If the other end is none, or the stream breaks.
 pub fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> Result<(), ServeError> {
-    let mut agent = Agent { output: Output::new(output), watcher: None };
+    let mut agent = Agent { output: Output::new(output), watcher: None, generating: None };
     agent.output.write(protocol::greeting().as_bytes())?;
     agent.output.report(&Report::About(about()))?;
     let (mut greeting, mut greeted) = (Greeting::default(), false);
@@ -74,6 +79,7 @@ pub fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> Resul
 struct Agent {
     output: Output,
     watcher: Option<Arc<Watcher>>,
+    generating: Option<Generating>,
 }
 
 impl Agent {
@@ -85,7 +91,22 @@ impl Agent {
             Command::LookClosely(closely) => {
                 self.watcher.iter().for_each(|watcher| watcher.look_closely(closely));
             }
+            Command::Prepare(_) | Command::Start(_) | Command::Begin(_) | Command::Finish => {
+                self.generate(command)?;
+            }
         }
+        Ok(())
+    }
+
+    fn generate(&mut self, command: Command) -> Result<(), ServeError> {
+        let generating = match self.generating.take() {
+            Some(generating) => generating,
+            None => Generating::start(self.output.clone())?,
+        };
+        if !generating.obey(command) {
+            return Err(ServeError::TooMuch);
+        }
+        self.generating = Some(generating);
         Ok(())
     }
 
@@ -116,7 +137,7 @@ fn tell(watcher: &Weak<Watcher>, output: &Output) {
 
 /// Where reports go.
 #[derive(Clone)]
-struct Output {
+pub(crate) struct Output {
     shared: Arc<Mutex<(Box<dyn Write + Send>, Packer)>>,
 }
 
@@ -140,7 +161,7 @@ impl Output {
         Ok(true)
     }
 
-    fn report(&self, report: &Report) -> io::Result<()> {
+    pub(crate) fn report(&self, report: &Report) -> io::Result<()> {
         self.send(report).map(drop)
     }
 
@@ -180,5 +201,6 @@ pub fn about() -> About {
         boot_id: fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned(),
         process_namespace: link("/proc/self/ns/pid").unwrap_or_default(),
         is_root: geteuid().is_root(),
+        pid: std::process::id(),
     }
 }

@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 use rustix::system::uname;
 
 use crate::endpoint::{Endpoint, SshHost};
+use crate::link::OWN_PROGRAM;
 use crate::protocol;
 use crate::stream::last_lines;
 use crate::trouble::StartError;
@@ -20,9 +21,6 @@ const CONNECT_S: u32 = 10;
 
 /// How long the connection stays open when nobody uses it, seconds: longer than from one command to the next.
 const PERSIST_S: u32 = 20;
-
-/// This very program, even where its file has been replaced since.
-const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// What a shell there is asked first: what the host is, and whether it has nstar. An agent greets, and ends with its input.
 /// Scripts hold no single quotation mark, so that any login shell passes them on.

@@ -1,23 +1,23 @@
-//! Why nothing can be observed through a command, for the person who gave it.
+//! Why no agent could be started through a command, for the person who gave it.
 
 use crate::endpoint::Endpoint;
 use crate::protocol::ProtocolError;
 
-/// Reasons why observing could not begin.
+/// Reasons why an agent could not be started. Whoever shows one says which flag named it.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The command could not be run.
-    #[error("--observe: cannot run `{program}`: {source}")]
+    #[error("cannot run `{program}`: {source}")]
     NotRun {
         /// Its program.
         program: String,
         /// The kernel's error.
         source: std::io::Error,
     },
-    /// The command ended instead of observing.
-    #[error("--observe: {endpoint} ended{}{}{}", status(*code), said(stderr), hint(*code))]
+    /// The command ended instead of running one.
+    #[error("{endpoint} ended{}{}{}", status(*code), said(stderr), hint(*code))]
     Ended {
-        /// Who was to be observed.
+        /// Where it was to run.
         endpoint: Box<Endpoint>,
         /// Its exit code, if it has one.
         code: Option<i32>,
@@ -25,9 +25,9 @@ pub enum StartError {
         stderr: String,
     },
     /// What came from it is not what an agent says.
-    #[error("--observe: {endpoint}: {source}{}", said(stderr))]
+    #[error("{endpoint}: {source}{}", said(stderr))]
     Protocol {
-        /// Who was to be observed.
+        /// Where it was to run.
         endpoint: Box<Endpoint>,
         /// What is wrong with it.
         source: ProtocolError,
@@ -35,9 +35,9 @@ pub enum StartError {
         stderr: String,
     },
     /// It did not answer in time.
-    #[error("--observe: {endpoint} did not answer within {limit_s} s{}", said(stderr))]
+    #[error("{endpoint} did not answer within {limit_s} s{}", said(stderr))]
     Silent {
-        /// Who was to be observed.
+        /// Where it was to run.
         endpoint: Box<Endpoint>,
         /// How long nstar waited, seconds.
         limit_s: u64,
@@ -45,20 +45,20 @@ pub enum StartError {
         stderr: String,
     },
     /// ssh did not reach the host.
-    #[error("--observe: {endpoint} cannot be reached{}", said(stderr))]
+    #[error("{endpoint} cannot be reached{}", said(stderr))]
     NotReached {
-        /// Who was to be observed.
+        /// Where it was to run.
         endpoint: Box<Endpoint>,
         /// The last lines that ssh printed.
         stderr: String,
     },
     /// The host cannot run this program.
     #[error(
-        "--observe: {endpoint} is {theirs}, and this nstar is built for {ours}; put nstar {} for {theirs} on its PATH",
+        "{endpoint} is {theirs}, and this nstar is built for {ours}; put nstar {} for {theirs} on its PATH",
         env!("CARGO_PKG_VERSION")
     )]
     OtherArchitecture {
-        /// Who was to be observed.
+        /// Where it was to run.
         endpoint: Box<Endpoint>,
         /// What its kernel calls it.
         theirs: String,
@@ -67,27 +67,25 @@ pub enum StartError {
     },
     /// The program could not be copied there.
     #[error(
-        "--observe: nstar could not be copied to {endpoint}{}; TMPDIR there names another folder, and with nstar {} on \
+        "nstar could not be copied to {endpoint}{}; TMPDIR there names another folder, and with nstar {} on \
          its PATH nothing is copied",
         said(stderr),
         env!("CARGO_PKG_VERSION")
     )]
     NotCopied {
-        /// Who was to be observed.
+        /// Where it was to run.
         endpoint: Box<Endpoint>,
         /// The last lines on stderr there.
         stderr: String,
     },
     /// The copy is not what was sent.
-    #[error(
-        "--observe: the copy of nstar at {endpoint} has another SHA-256 than what was sent; it was not run"
-    )]
+    #[error("the copy of nstar at {endpoint} has another SHA-256 than what was sent; it was not run")]
     OtherHash {
-        /// Who was to be observed.
+        /// Where it was to run.
         endpoint: Box<Endpoint>,
     },
     /// Something that is needed here failed.
-    #[error("--observe: {what}: {source}")]
+    #[error("{what}: {source}")]
     Here {
         /// What failed.
         what: &'static str,

@@ -184,7 +184,7 @@ fn locks(seen: &LockUse) -> Locks {
 }
 
 fn generator(curve: &Curve, step: &Step) -> Generator {
-    let group = step.usage.generator();
+    let group = step.generator_here();
     let threads = curve.generator_threads(group);
     let stopped = group.and_then(|group| group.quota.as_ref()).map_or(0.0, |quota| quota.stopped_cores);
     Generator {

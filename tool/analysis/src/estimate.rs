@@ -8,11 +8,13 @@ pub mod stall;
 use std::collections::BTreeMap;
 
 use crate::estimate::percentiles::Distribution;
-use crate::run::{Connecting, Generator, InFlight, Measurement, PERCENTILES, ResponseTime, Step};
+use crate::run::{
+    Connecting, Generator, GeneratorShare, InFlight, Measurement, PERCENTILES, ResponseTime, Step,
+};
 use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
 use crate::statistics::mser;
 use crate::statistics::period::group_length;
-use crate::ticks::{ErrorCounts, Tick, add_errors, sum};
+use crate::ticks::{ErrorCounts, GeneratorPart, GeneratorTick, Tick, add_errors, sum};
 
 /// How well a step has to be measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -227,6 +229,7 @@ fn totals(users: u32, kept: &[Tick]) -> Step {
             lag_us_p99: lag_us_p99(kept),
             ..Generator::default()
         },
+        generators: generators(kept),
         ..Step::default()
     }
 }
@@ -299,8 +302,38 @@ fn unexpected_statuses(ticks: &[Tick]) -> BTreeMap<u16, u64> {
 }
 
 fn lag_us_p99(kept: &[Tick]) -> f64 {
-    let weight = |tick: &Tick| tick.completed.max(1) as f64;
-    let lag: f64 = kept.iter().map(|tick| tick.generator.lag_us_p99 as f64 * weight(tick)).sum();
-    let weights: f64 = kept.iter().map(weight).sum();
+    mean_lag_us(kept.iter().map(|tick| (tick.completed, &tick.generator)))
+}
+
+/// The mean of the slices' 99th percentiles, weighted by what completed in them.
+fn mean_lag_us<'a>(slices: impl Iterator<Item = (u64, &'a GeneratorTick)>) -> f64 {
+    let (mut lag, mut weights) = (0.0, 0.0);
+    for (completed, generator) in slices {
+        let weight = completed.max(1) as f64;
+        lag += generator.lag_us_p99 as f64 * weight;
+        weights += weight;
+    }
     if weights > 0.0 { lag / weights } else { 0.0 }
+}
+
+/// What each of several generators did, by name.
+fn generators(kept: &[Tick]) -> Vec<GeneratorShare> {
+    let mut by_name = BTreeMap::<&str, Vec<(&Tick, &GeneratorPart)>>::new();
+    for (tick, part) in kept.iter().flat_map(|tick| tick.parts.iter().map(move |part| (tick, part))) {
+        by_name.entry(&part.name).or_default().push((tick, part));
+    }
+    by_name.into_iter().map(|(name, parts)| generator_share(name, &parts)).collect()
+}
+
+fn generator_share(name: &str, parts: &[(&Tick, &GeneratorPart)]) -> GeneratorShare {
+    let thread_us: f64 =
+        parts.iter().map(|(tick, part)| tick.length_us as f64 * f64::from(part.generator.threads)).sum();
+    let busy_us: f64 = parts.iter().map(|(_, part)| part.generator.busy_us as f64).sum();
+    GeneratorShare {
+        name: name.to_owned(),
+        users: parts.last().map_or(0, |(_, part)| part.users),
+        completed: parts.iter().map(|(_, part)| part.completed).fold(0, u64::saturating_add),
+        useful_work: if thread_us > 0.0 { (busy_us / thread_us).min(1.0) } else { 0.0 },
+        lag_us_p99: mean_lag_us(parts.iter().map(|(_, part)| (part.completed, &part.generator))),
+    }
 }

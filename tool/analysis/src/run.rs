@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 mod confirmation;
 mod doubt;
 mod evidence;
+mod generators;
 mod identity;
 pub(crate) mod known;
 mod laws;
@@ -26,6 +27,7 @@ pub use evidence::{
     HopEvidence, KernelEvidence, LockEvidence, OutcomeEvidence, ProcessorEvidence, ShareEvidence, Shares,
     TierDemand, TierTime, TimesCompared, WaitingEvidence,
 };
+pub use generators::{GeneratorHost, GeneratorLoss, GeneratorShare, GeneratorTrouble};
 pub use identity::{Database, DiskLimit, HostName, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};

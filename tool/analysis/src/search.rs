@@ -165,6 +165,8 @@ struct Current {
     spent_us: u64,
     /// How long it may become in all.
     allowed_us: u64,
+    /// How long it was to be measured at first.
+    first_us: u64,
 }
 
 /// Most steps spent on refinement.
@@ -259,7 +261,7 @@ impl Search {
                 self.next = self.begin();
                 return;
             }
-            Next::Begin { users, .. } => self.enter(users),
+            Next::Begin { users, for_us } => self.enter(users, for_us),
             Next::Extend { .. } => {}
         }
         if let Some(current) = &mut self.current {
@@ -270,6 +272,18 @@ impl Search {
         self.record(ticks);
         let extension = if length_us == 0 { None } else { self.extension() };
         self.next = extension.map_or_else(|| self.begin(), |for_us| Next::Extend { for_us });
+    }
+
+    /// Forgets the measurement under way, which cannot be finished, and has it begun again. Time spent on it stays spent.
+    pub fn begin_again(&mut self) {
+        let Next::Extend { .. } = self.next else { return };
+        let Some(Current { users, again, first_us, .. }) = self.current else { return };
+        if let Some(step) = self.steps.iter_mut().find(|step| step.step.users == users) {
+            step.measured.pop();
+        }
+        self.steps.retain(|step| !step.measured.is_empty());
+        self.refinements -= usize::from(!again && self.refining(users)).min(self.refinements);
+        self.next = Next::Begin { users, for_us: first_us };
     }
 
     /// The steps measured so far, ascending by users.
@@ -307,11 +321,11 @@ impl Search {
     }
 
     /// Begins a measurement of `users`.
-    fn enter(&mut self, users: u32) {
+    fn enter(&mut self, users: u32, first_us: u64) {
         let again = self.find(users).is_some();
         let (least_us, allowed_us) = self.allowance_us(users);
         self.refinements += usize::from(!again && self.refining(users));
-        self.current = Some(Current { users, again, least_us, spent_us: 0, allowed_us });
+        self.current = Some(Current { users, again, least_us, spent_us: 0, allowed_us, first_us });
         let index = self.steps.partition_point(|measured| measured.step.users < users);
         let new = Step { users, ..Step::default() };
         if !again {

@@ -2,6 +2,7 @@
 
 mod database;
 mod experiment;
+mod generate;
 mod load;
 mod observe;
 
@@ -15,6 +16,7 @@ use clap::{
 pub use self::{
     database::DatabaseLogin,
     experiment::{Conditions, Experiment},
+    generate::{Generate, LostGenerator},
     load::{Drive, Load, Output, Sweep, Target},
     observe::Observe,
 };
@@ -77,7 +79,7 @@ pub enum Command {
     /// Share files with other peers: search, get, list, remove, key (nstar-lab share)
     #[command(disable_help_flag = true)]
     Share(External),
-    /// Observe for another nstar over stdin and stdout: what --observe runs
+    /// Observe or make load for another nstar over stdin and stdout: what --observe and --generator run
     Agent,
     /// Stand guard over a program of an experiment
     #[command(hide = true)]

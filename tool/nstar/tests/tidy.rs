@@ -32,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("engine", &[]),
     ("database-server", &[]),
-    ("agent", &["analysis", "observe"]),
+    ("agent", &["analysis", "load", "observe"]),
     ("load", &["analysis", "wire"]),
     ("observe", &["analysis"]),
     ("report", &["analysis"]),

@@ -122,7 +122,8 @@ fn roles(topology: &Topology) -> BTreeMap<Pid, Role> {
     roles.extend(topology.downstream.iter().map(|pid| (*pid, Role::Downstream)));
     roles.extend(topology.servers.iter().map(|pid| (*pid, Role::Server)));
     if !topology.load_is_far {
-        roles.insert(std::process::id(), Role::Generator);
+        let generators = topology.generators.iter().copied().chain([std::process::id()]);
+        roles.extend(generators.map(|pid| (pid, Role::Generator)));
     }
     roles
 }
@@ -130,6 +131,15 @@ fn roles(topology: &Topology) -> BTreeMap<Pid, Role> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_makes_the_load_is_no_server_nor_one_of_the_others() {
+        let topology = Topology::unseen(([127, 0, 0, 1], 80).into()).with_generators(vec![7, 8]);
+        let makes_load = |pid: &Pid| roles(&topology).get(pid) == Some(&Role::Generator);
+        assert!([7, 8, std::process::id()].iter().all(makes_load));
+        let far = topology.clone().with_far_load();
+        assert!(roles(&far).is_empty(), "nobody does here");
+    }
 
     #[test]
     fn what_costs_most_is_looked_at_once_a_second() {

@@ -50,6 +50,8 @@ pub struct Topology {
     pub(crate) calls: BTreeMap<Callee, Call>,
     /// Whether the load comes from another host, so that this process is not the generator.
     pub(crate) load_is_far: bool,
+    /// Processes beside this one that make the load with it, or in its place.
+    pub(crate) generators: Vec<Pid>,
 }
 
 impl Topology {
@@ -65,6 +67,7 @@ impl Topology {
             namespaces: Vec::new(),
             calls: BTreeMap::new(),
             load_is_far: false,
+            generators: Vec::new(),
         }
     }
 
@@ -72,6 +75,12 @@ impl Topology {
     #[must_use]
     pub fn with_far_load(self) -> Self {
         Self { load_is_far: true, ..self }
+    }
+
+    /// The same for a load that other processes of this host make for this one.
+    #[must_use]
+    pub fn with_generators(self, generators: Vec<Pid>) -> Self {
+        Self { generators, ..self }
     }
 
     fn joined_with(mut self, other: Self) -> Self {

@@ -6,7 +6,7 @@ mod steps;
 mod style;
 mod table;
 
-use analysis::run::{ResourceKind, Run};
+use analysis::run::{ResourceKind, Run, Step};
 
 use self::style::Style;
 use crate::metrics::tail_us;
@@ -146,6 +146,18 @@ fn warnings(run: &Run, style: Style, width: usize) -> Vec<String> {
     texts.flat_map(|text| style::wrap(&style.text(&text), width, |line| style.warn(line))).collect()
 }
 
+/// How busy the generator was, or the busiest of several.
+fn generator_busy(step: &Step) -> String {
+    match step.busiest_generator() {
+        Some(one) => format!(
+            "busiest of {} generators {}",
+            number::count(step.generators.len() as u64),
+            number::percent(one.useful_work)
+        ),
+        None => format!("generator busy {}", number::percent(step.generator.useful_work)),
+    }
+}
+
 fn footer(run: &Run, options: &TerminalOptions, style: Style, width: usize) -> Vec<String> {
     let files = style.text(&options.files.join("  "));
     let steps = match run.steps.len() {
@@ -153,10 +165,7 @@ fn footer(run: &Run, options: &TerminalOptions, style: Style, width: usize) -> V
         n => format!("{n} steps"),
     };
     let mut facts = vec![steps, number::elapsed(run.elapsed_s)];
-    facts.extend(
-        run.verdict_step()
-            .map(|step| format!("generator busy {}", number::percent(step.generator.useful_work))),
-    );
+    facts.extend(run.verdict_step().map(generator_busy));
     let facts = style.text(&facts.join(", "));
     let used = files.chars().count() + facts.chars().count();
     if used + 2 > width {

@@ -89,6 +89,7 @@ pub(crate) fn warning(kind: WarningKind) -> &'static str {
     match kind {
         WarningKind::SharedCores => "Shared cores",
         WarningKind::GeneratorBusy => "Generator busy",
+        WarningKind::Generators => "Generators",
         WarningKind::NotSteady => "Not steady",
         WarningKind::Changed => "Changed",
         WarningKind::TooShort => "Too short",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use analysis::run::{ResourceKind, Unit};
+use analysis::run::{GeneratorHost, GeneratorShare, ResourceKind, Unit};
 use report::html;
 
 mod markup;
@@ -85,6 +85,35 @@ fn a_limit_on_a_disk_is_not_called_the_disk() {
         let page = html(&run).unwrap();
         assert!(page.contains(expected), "{unit}");
     }
+}
+
+/// The page lists what each of several generators did, and its clock; the terminal says how busy the busiest was.
+#[test]
+fn several_generators_are_listed_with_their_users_and_clocks() {
+    let mut run = samples::load();
+    let host = |name: &str, clock_offset_us| GeneratorHost {
+        name: name.into(),
+        threads: 2,
+        ceiling_per_s: Some(171_000.0),
+        clock_offset_us,
+        clock_error_us: 34.0,
+    };
+    run.load.generators = vec![host("one", -1_500), host("two", 0), host("three", 0)];
+    let share = |name: &str, users, useful_work| GeneratorShare {
+        name: name.into(),
+        users,
+        useful_work,
+        ..GeneratorShare::default()
+    };
+    run.steps[0].generators = vec![share("one", 12, 0.31), share("two", 20, 0.46)];
+    let page = html(&run).expect("renders");
+    let most = ", at most 171 000 requests/s of the cheapest kind";
+    let listed = format!("one: 12 users, busy 31 %{most}; two: 20 users, busy 46 %{most}; three: lost{most}");
+    let plain = |text: &str| text.replace(['\u{a0}', '\u{202f}', '\u{2009}'], " ");
+    assert!(plain(&page).contains(&listed), "{page}");
+    assert!(plain(&page).contains("one: -1.50 ms ±34"), "{page}");
+    let shown = plain(&report::terminal(&run, &report::TerminalOptions::default()));
+    assert!(shown.contains("busiest of 2 generators 46 %"), "{shown}");
 }
 
 #[test]

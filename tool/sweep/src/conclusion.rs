@@ -11,7 +11,7 @@ use analysis::{
 };
 use load::{Pacing, Plan, RequestTotal, Think};
 
-use crate::{database::DatabaseWatch, target::Watch};
+use crate::{database::DatabaseWatch, driver::Told, target::Watch};
 
 /// Facts known before the run that belong in its report.
 #[derive(Debug, Clone, Default)]
@@ -68,6 +68,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) interrupted: bool,
     /// The generator's ceiling on this host, requests per second, if that was tested.
     pub(crate) generator_ceiling_per_s: Option<f64>,
+    /// What is known of several generators, if there are several.
+    pub(crate) generators: Told,
 }
 
 /// Everything that a run is concluded from.
@@ -104,8 +106,20 @@ impl<'a> Gathered<'a> {
             generator_ceiling_per_s: measured.generator_ceiling_per_s,
             slowed: None,
             told_apart: None,
+            generators: Vec::new(),
         };
-        Gathered { plan, circumstances, start: measured.start, steps, context }
+        let gathered = Gathered { plan, circumstances, start: measured.start, steps, context };
+        gathered.generated_by(measured.generators)
+    }
+
+    /// The same with what is known by now of several generators.
+    pub(crate) fn generated_by(mut self, told: Told) -> Self {
+        if !told.hosts.is_empty() {
+            self.context.load.threads =
+                told.hosts.iter().map(|host| host.threads).fold(0, u32::saturating_add);
+        }
+        (self.context.load.generators, self.context.generators) = (told.hosts, told.troubles);
+        self
     }
 
     /// The experiment that would tell the verdict from another, if there is one.
@@ -175,6 +189,7 @@ fn shape(plan: &Plan, circumstances: &Circumstances) -> LoadShape {
         threads: u32::try_from(plan.threads).unwrap_or(u32::MAX),
         generator_cpus: plan.cpus.as_deref().map(numbers),
         system_cpus: circumstances.system_cpus.clone(),
+        generators: Vec::new(),
     }
 }
 

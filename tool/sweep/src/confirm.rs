@@ -19,14 +19,15 @@ use analysis::{
     search::saturation::{Saturation, saturation},
     ticks::Tick,
 };
-use load::{LoadError, Think};
+use load::Think;
 use observe::{KernelPaths, Stoppable};
 
 use self::slowing::Slowing;
 use crate::{
     conclusion::mean_us,
+    driver::{DriveError, Driver},
     progress::Event,
-    sweep::{Confirming, Driver, Stage, SweepError},
+    sweep::{Confirming, Stage, SweepError},
 };
 
 /// How often each tier is slowed and let go again. The interval narrows with the root of this, and Student's t with it.
@@ -64,12 +65,18 @@ pub(crate) fn confirm(
     left_alone.extend(chosen.split_off(tiers).into_iter().map(no_time));
     let mut trial = Trial { users, ..Trial::default() };
     if !chosen.is_empty() {
-        begin(driver, swept.think, users, stretch, interrupt)?;
+        // Where one of several generators is lost, the others begin again.
+        while let Err(error) = begin(driver, swept.think, users, stretch, interrupt) {
+            let DriveError::Again(_) = error else { return Err(error.into()) };
+        }
     }
     for (processes, pids) in chosen {
         let slowed = if stage.prepare(interrupt)? {
             stage.listener.on(&Event::Slowing { processes: processes.clone() });
-            slow(driver, &pids, stretch, interrupt)?
+            match slow(driver, &pids, stretch, interrupt) {
+                Err(DriveError::Again(_)) => Slowed::LeftAlone(LeftAloneReason::NoTime),
+                other => other?,
+            }
         } else {
             Slowed::LeftAlone(LeftAloneReason::NoTime)
         };
@@ -139,7 +146,7 @@ fn begin(
     users: u32,
     stretch: Duration,
     interrupt: &AtomicBool,
-) -> Result<(), LoadError> {
+) -> Result<(), DriveError> {
     driver.set_think(think);
     driver.set_users(users)?;
     driver.collect(micros(stretch), interrupt)?;
@@ -204,7 +211,7 @@ fn slow(
     pids: &[u32],
     stretch: Duration,
     interrupt: &AtomicBool,
-) -> Result<Slowed, LoadError> {
+) -> Result<Slowed, DriveError> {
     let mut blocks = Vec::new();
     for _ in 0..BLOCKS {
         let mut block = Block::default();
@@ -234,7 +241,7 @@ fn add(
     driver: &mut impl Driver,
     stretch: Duration,
     interrupt: &AtomicBool,
-) -> Result<(), LoadError> {
+) -> Result<(), DriveError> {
     driver.collect(micros(SETTLING), interrupt)?;
     for Tick { completed, length_us, .. } in driver.collect(micros(stretch), interrupt)? {
         to.completed += completed;

@@ -175,7 +175,7 @@ fn stand(about: &About, known: &[(&About, Stand)], names: &mut BTreeSet<String>)
 }
 
 /// The name, with a number where another has it already.
-fn unused(name: &str, names: &mut BTreeSet<String>) -> String {
+pub(crate) fn unused(name: &str, names: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !names.contains(name));
     let free = free.unwrap_or_default();
@@ -193,6 +193,7 @@ mod tests {
             boot_id: boot_id.into(),
             process_namespace: process_namespace.into(),
             is_root: true,
+            pid: 1,
         }
     }
 

@@ -10,7 +10,9 @@ use load::{Plan, Stop};
 
 use crate::{
     conclusion::{Circumstances, Gathered, Measured, RunStart},
+    driver::{Began, DriveError, Driver, Making, Source},
     elsewhere::Observe,
+    fleet::Generators,
     progress::{Event, Listener},
     sweep::{Driven, SweepError},
     target::{self, Watch},
@@ -27,6 +29,8 @@ pub struct LoadPlan {
     pub stop: Stop,
     /// Where to observe besides.
     pub observe: Observe,
+    /// What makes the load, if not this process.
+    pub generators: Generators,
     /// For the report.
     pub circumstances: Circumstances,
 }
@@ -39,19 +43,28 @@ pub fn load(
 ) -> Result<Driven, SweepError> {
     let start = RunStart::now();
     let elsewhere = plan.observe.start()?;
-    let first = target::first_requests(&plan.load, listener)?;
-    let mut generator = load::Generator::start(&plan.load)?;
-    let mut watch = Watch::start(generator.addresses(), elsewhere)?;
+    let making =
+        Making { plan: &plan.load, generators: &plan.generators, users_max: plan.users, with_ceiling: false };
+    let Began { source: mut generator, probes, .. } = Source::start(&making, interrupt)?;
+    let first = target::first_requests(&probes, listener);
+    let mut watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
     if let Some(processors) = &plan.circumstances.system_cpus {
         watch = watch.timing(processors);
     }
     listener.on(&Event::StepBegun { users: plan.users });
-    watch.sample();
-    generator.set_users(plan.users)?;
-    let ticks = generator.run(plan.stop, interrupt)?;
+    let ticks = loop {
+        watch.sample();
+        generator.set_users(plan.users)?;
+        match generator.run(plan.stop, interrupt) {
+            // One of several generators was lost: the others begin again.
+            Err(DriveError::Again(_)) => {}
+            other => break other?,
+        }
+    };
     watch.sample();
     let step = estimate(plan.users, &ticks, &Precision::default());
     listener.on(&Event::StepDone(Box::new(step.clone())));
+    let generators = generator.told();
     let mut totals = generator.finish();
     let measured = Measured {
         steps: vec![step],
@@ -62,6 +75,7 @@ pub fn load(
         start,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: None,
+        generators,
     };
     let run = Gathered::new(&plan.load, &plan.circumstances, measured).into_run(&totals);
     first.count(&mut totals);

@@ -15,21 +15,20 @@ use analysis::{
     search::{MeasuredStep, Next, Search, SearchOptions},
     ticks::Tick,
 };
-use load::{Ceiling, LoadError, Plan, RequestTotal, Think};
+use load::{LoadError, Plan, RequestTotal};
 use observe::ObserveError;
 
 use crate::{
     conclusion::{self, Circumstances, Gathered, Measured, RunStart},
     confirm::{Swept, confirm},
     database::{DatabaseUrl, DatabaseWatch},
+    driver::{Began, DriveError, Driver, Making, Source},
     elsewhere::Observe,
+    fleet::{FleetError, Generators},
     progress::{Event, Listener},
     target::{self, Watch},
     tell_apart::tell_apart,
 };
-
-/// How long to test what the generator can do: enough to tell 80 % from 100 %.
-const CEILING_TIME: Duration = Duration::from_millis(300);
 
 /// An experiment that tells one explanation from another takes at most one part in so many of the time that was measured.
 const EXPERIMENT: u64 = 3;
@@ -47,6 +46,8 @@ pub struct SweepPlan {
     pub confirm: Option<Confirming>,
     /// Where to observe besides.
     pub observe: Observe,
+    /// What makes the load, if not this process.
+    pub generators: Generators,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
 }
@@ -81,38 +82,22 @@ pub enum SweepError {
     #[error(transparent)]
     Observe(#[from] ObserveError),
     /// Nothing could be observed through a command that was to be used.
-    #[error(transparent)]
+    #[error("--observe: {0}")]
     Agent(#[from] StartError),
+    /// The load could not be made elsewhere.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
     /// The action before a step failed.
     #[error("before a step: {0}")]
     BeforeStep(String),
 }
 
-/// Makes closed-loop load; its users keep their connections from one step to the next.
-///
-/// [`load::Generator`] is the real one; a simulated queueing network stands in for it in tests.
-pub trait Driver {
-    /// Changes the number of users from now on.
-    fn set_users(&mut self, users: u32) -> Result<(), LoadError>;
-
-    /// Changes the think time from the next change of users on.
-    fn set_think(&mut self, think: Think);
-
-    /// Drives for this long, or until interrupted, and returns the slices counted meanwhile.
-    fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError>;
-}
-
-impl Driver for load::Generator {
-    fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
-        load::Generator::set_users(self, users)
-    }
-
-    fn set_think(&mut self, think: Think) {
-        load::Generator::set_think(self, think);
-    }
-
-    fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
-        load::Generator::collect(self, for_us, interrupt)
+impl From<DriveError> for SweepError {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::Load(error) => Self::Load(error),
+            DriveError::Fleet(error) | DriveError::Again(error) => Self::Fleet(error),
+        }
     }
 }
 
@@ -140,12 +125,15 @@ pub fn sweep_with(
 ) -> Result<Driven, SweepError> {
     let start = RunStart::now();
     let elsewhere = plan.observe.start()?;
-    let first = target::first_requests(&plan.load, listener)?;
-    // It is a test of this host alone; where it cannot be made, the sweep still can.
-    let ceiling = Ceiling::measure(&plan.load, CEILING_TIME, interrupt).ok();
-    let ceiling = ceiling.map(|ceiling| ceiling.requests_per_s);
-    let mut generator = load::Generator::start(&plan.load)?;
-    let watch = Watch::start(generator.addresses(), elsewhere)?;
+    let making = Making {
+        plan: &plan.load,
+        generators: &plan.generators,
+        users_max: plan.search.users.most(),
+        with_ceiling: true,
+    };
+    let Began { source: mut generator, probes, ceiling_per_s } = Source::start(&making, interrupt)?;
+    let first = target::first_requests(&probes, listener);
+    let watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
     let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
     let mut stage = Stage {
@@ -165,23 +153,33 @@ pub fn sweep_with(
         database: database.as_ref(),
         start,
         interrupted: interrupt.load(Ordering::Relaxed),
-        generator_ceiling_per_s: ceiling,
+        generator_ceiling_per_s: ceiling_per_s,
+        generators: generator.told(),
     };
     let mut gathered = Gathered::new(&plan.load, &plan.circumstances, measured);
     if let Some(wanted) = gathered.to_tell().filter(|_| !interrupt.load(Ordering::Relaxed)) {
         stage.listener.on(&Event::TellingApart { users: wanted.users });
         let most_us = searched_us / EXPERIMENT;
-        let trial = tell_apart(&mut generator, wanted, most_us, interrupt)?;
+        let trial = unless_lost(tell_apart(&mut generator, wanted, most_us, interrupt))?;
         gathered = gathered.told_apart(trial, interrupt.load(Ordering::Relaxed));
     }
     if !interrupt.load(Ordering::Relaxed) {
         let trial = test(&gathered, plan, (&mut generator, &watch), interrupt, &mut stage)?;
         gathered = gathered.confirmed(trial, interrupt.load(Ordering::Relaxed));
     }
+    let told = generator.told();
     let mut totals = generator.finish();
-    let run = gathered.into_run(&totals);
+    let run = gathered.generated_by(told).into_run(&totals);
     first.count(&mut totals);
     Ok(Driven { run, totals })
+}
+
+/// What a trial showed; nothing where one of several generators was lost meanwhile: the steps stand without it.
+fn unless_lost<T>(trial: Result<Option<T>, DriveError>) -> Result<Option<T>, SweepError> {
+    match trial {
+        Err(DriveError::Again(_)) => Ok(None),
+        other => Ok(other?),
+    }
 }
 
 /// Tests the verdict by slowing each tier, where that is asked for and may change what is said.
@@ -238,9 +236,11 @@ fn search(
     stage: &mut Stage<'_>,
 ) -> Result<Vec<MeasuredStep>, SweepError> {
     let mut search = Search::new(options);
-    if let Next::WarmUp { users, for_us } = search.next() {
+    while let Next::WarmUp { users, for_us } = search.next() {
         driver.set_users(users)?;
-        search.add(&driver.collect(for_us, interrupt)?);
+        if let Some(ticks) = unless_again(driver.collect(for_us, interrupt))? {
+            search.add(&ticks);
+        }
     }
     while !interrupt.load(Ordering::Relaxed) {
         let for_us = match search.next() {
@@ -257,7 +257,10 @@ fn search(
                 for_us
             }
         };
-        let ticks = driver.collect(for_us, interrupt)?;
+        let Some(ticks) = unless_again(driver.collect(for_us, interrupt))? else {
+            search.begin_again();
+            continue;
+        };
         (stage.sample)();
         search.add(&ticks);
         let over = !matches!(search.next(), Next::Extend { .. });
@@ -269,11 +272,23 @@ fn search(
     Ok(search.into_steps())
 }
 
+/// What was counted; nothing where it is worth nothing and is to be begun again.
+fn unless_again(counted: Result<Vec<Tick>, DriveError>) -> Result<Option<Vec<Tick>>, DriveError> {
+    match counted {
+        Err(DriveError::Again(_)) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
-    use analysis::search::{UsersRange, saturation::saturation};
+    use analysis::{
+        run::GeneratorLoss,
+        search::{UsersRange, saturation::saturation},
+    };
+    use load::Think;
 
     use super::*;
 
@@ -283,10 +298,13 @@ mod tests {
         users: u32,
         now_us: u64,
         asked: Vec<u32>,
+        collected: usize,
+        /// The collections at which one of several generators is lost, ascending.
+        losses: Vec<usize>,
     }
 
     impl Driver for FourServers {
-        fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
+        fn set_users(&mut self, users: u32) -> Result<(), DriveError> {
             self.users = users;
             self.asked.push(users);
             Ok(())
@@ -294,7 +312,12 @@ mod tests {
 
         fn set_think(&mut self, _: Think) {}
 
-        fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
+        fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
+            self.collected += 1;
+            if self.losses.contains(&self.collected) {
+                let loss = GeneratorLoss::Malformed;
+                return Err(DriveError::Again(FleetError::Lost { name: "web".into(), loss }));
+            }
             let per_slice = u64::from(self.users.min(4)) * 2;
             let response_ns = u64::from(self.users.max(4)) * 2_500_000;
             if self.asked.len() == 4 && self.now_us > 1_000_000_000 {
@@ -350,6 +373,35 @@ mod tests {
             "closer looks at replicates"
         );
         (steps, heard.0, prepared.get())
+    }
+
+    /// Whenever a generator is lost, what was being measured is measured again as if nothing had been.
+    #[test]
+    fn a_step_is_begun_again_where_a_generator_is_lost() {
+        let measured = |losses: Vec<usize>| {
+            let mut driver = FourServers { losses, ..FourServers::default() };
+            let (mut heard, mut before_step) = (Heard::default(), || Ok(()));
+            let mut stage = Stage {
+                sample: &|| {},
+                look_closely: &|_| {},
+                before_step: &mut before_step,
+                listener: &mut heard,
+            };
+            let options =
+                SearchOptions { users: UsersRange::List(vec![1, 2, 4, 8]), ..SearchOptions::default() };
+            let steps = search(&mut driver, options, &AtomicBool::new(false), &mut stage).expect("steps");
+            let counts = |step: &MeasuredStep| (step.step.users, step.measured.len(), step.step.completed);
+            (steps.iter().map(counts).collect::<Vec<_>>(), driver.asked)
+        };
+        let (whole, _) = measured(Vec::new());
+        assert_eq!(whole.iter().map(|(users, ..)| *users).collect::<Vec<_>>(), [1, 2, 4, 8]);
+        // In the warm-up, at the beginning of a step, and when it was to go on.
+        let (found, asked) = measured(vec![1, 3, 6]);
+        assert_eq!(asked[..6], [1, 1, 1, 1, 2, 2], "the warm-up, then each step twice");
+        let counts =
+            |all: &[(u32, usize, u64)]| all.iter().map(|(users, n, _)| (*users, *n)).collect::<Vec<_>>();
+        assert_eq!(counts(&found), counts(&whole), "nothing of what was lost is kept");
+        assert_eq!(found[0].2, whole[0].2, "nor counted");
     }
 
     #[test]

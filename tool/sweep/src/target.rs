@@ -7,7 +7,7 @@ use analysis::{
     resources::{Usage, usage},
     run::{AgentTrouble, Processes, ServerUnwatched},
 };
-use load::{LoadError, Plan, ProbeReport, RequestTotal};
+use load::{ProbeReport, RequestTotal};
 use observe::{KernelPaths, ObserveError, SpeedProbe, Topology, Watcher, monotonic_us};
 
 use crate::elsewhere::Elsewhere;
@@ -19,12 +19,8 @@ const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
 /// How long to watch before the load: enough to tell a loop that polls from a server that waits.
 const REST: Duration = Duration::from_millis(300);
 
-/// Sends one request to each server before the load. An unexpected status is reported, and counted later.
-///
-/// # Errors
-/// If a server does not answer.
-pub(crate) fn first_requests(plan: &Plan, listener: &mut dyn Listener) -> Result<FirstRequests, LoadError> {
-    let probes = load::probe(plan)?;
+/// Reports how the servers answered the first requests: an unexpected status is told, and counted later.
+pub(crate) fn first_requests(probes: &[ProbeReport], listener: &mut dyn Listener) -> FirstRequests {
     let server = |probe: &ProbeReport| (probes.len() > 1).then_some(probe.address);
     if let Some(probe) = probes.iter().find(|probe| !probe.status_expected) {
         listener.on(&Event::UnexpectedStatus { server: server(probe), status: probe.status });
@@ -34,7 +30,7 @@ pub(crate) fn first_requests(plan: &Plan, listener: &mut dyn Listener) -> Result
     }
     let request = probes.first().map_or(0, |probe| probe.request);
     let expected = probes.iter().filter(|probe| probe.status_expected).count();
-    Ok(FirstRequests { request, asked: probes.len() as u64, expected: expected as u64 })
+    FirstRequests { request, asked: probes.len() as u64, expected: expected as u64 }
 }
 
 /// Results of the first request to each server.
@@ -70,8 +66,11 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Finds the processes that serve the addresses, and begins to watch them.
-    pub(crate) fn start(addresses: &[SocketAddr], mut elsewhere: Elsewhere) -> Result<Self, ObserveError> {
+    /// Finds the processes that serve the addresses, and begins to watch them, and those beside this one that make the load.
+    pub(crate) fn start(
+        (addresses, generators): (&[SocketAddr], Vec<u32>),
+        mut elsewhere: Elsewhere,
+    ) -> Result<Self, ObserveError> {
         let (topology, unwatched) = match observe::find_all(addresses) {
             Ok(topology) => (topology, None),
             Err(error) => {
@@ -79,6 +78,7 @@ impl Watch {
                 (Topology::unseen(first), Some(unwatched(error)?))
             }
         };
+        let topology = topology.with_generators(generators);
         let watcher = Watcher::start(KernelPaths::default(), topology, SAMPLE_PERIOD)?;
         let found = elsewhere.watch(addresses, &here(&watcher));
         let unwatched = unwatched.filter(|_| !found);

@@ -11,9 +11,9 @@ use analysis::{
     tell_apart::{Pair, Plan, Side, Trial},
     ticks::Tick,
 };
-use load::{LoadError, Think};
+use load::Think;
 
-use crate::sweep::Driver;
+use crate::driver::{DriveError, Driver};
 
 /// Most pairs that are measured.
 const PAIRS_MAX: usize = 12;
@@ -37,7 +37,7 @@ pub(crate) fn tell_apart(
     plan: Plan,
     most_us: u64,
     interrupt: &AtomicBool,
-) -> Result<Option<Trial>, LoadError> {
+) -> Result<Option<Trial>, DriveError> {
     let stretch = Stretch::new(&plan);
     if stretch.pair_us().saturating_mul(PAIRS_MIN) > most_us {
         return Ok(None);
@@ -81,7 +81,7 @@ impl Stretch {
     }
 
     /// Waits for the requests of the users before: some may still be trying to connect to a server that was overloaded.
-    fn drain(&self, driver: &mut impl Driver, side: Side, interrupt: &AtomicBool) -> Result<(), LoadError> {
+    fn drain(&self, driver: &mut impl Driver, side: Side, interrupt: &AtomicBool) -> Result<(), DriveError> {
         set(driver, side)?;
         let mut waited_us = 0;
         while waited_us < DRAINING_US_MAX && !interrupt.load(Ordering::Relaxed) {
@@ -100,7 +100,7 @@ impl Stretch {
         driver: &mut impl Driver,
         side: Side,
         interrupt: &AtomicBool,
-    ) -> Result<Option<f64>, LoadError> {
+    ) -> Result<Option<f64>, DriveError> {
         set(driver, side)?;
         let spreading_us = if side.users > 1 { self.spreading_us } else { 0 };
         driver.collect(self.settling_us + spreading_us, interrupt)?;
@@ -111,7 +111,7 @@ impl Stretch {
     }
 }
 
-fn set(driver: &mut impl Driver, Side { users, think_us }: Side) -> Result<(), LoadError> {
+fn set(driver: &mut impl Driver, Side { users, think_us }: Side) -> Result<(), DriveError> {
     driver.set_think(Think::Exponential(Duration::from_secs_f64(think_us / 1e6)));
     driver.set_users(users)
 }
@@ -128,14 +128,14 @@ mod tests {
     }
 
     impl Driver for Together {
-        fn set_users(&mut self, users: u32) -> Result<(), LoadError> {
+        fn set_users(&mut self, users: u32) -> Result<(), DriveError> {
             (self.users, self.since_us) = (users, 0);
             Ok(())
         }
 
         fn set_think(&mut self, _: Think) {}
 
-        fn collect(&mut self, for_us: u64, _: &AtomicBool) -> Result<Vec<Tick>, LoadError> {
+        fn collect(&mut self, for_us: u64, _: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
             let ticks = (0..for_us / 5_000).map(|slice| {
                 let begins = self.users > 1 && self.since_us + slice * 5_000 < 40_000;
                 let response_ns = if begins { 20_000_000 } else { 10_000_000 };

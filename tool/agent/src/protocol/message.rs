@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 
 use analysis::counters::{Counters, ThreadLook};
 use analysis::run::ServerUnwatched;
+use analysis::ticks::Tick;
+use load::fleet::Member;
+use load::{Plan, ProbeReport, RequestTotal, Stop, Think};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::ProtocolError;
 
 /// What the near end asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// Find the processes behind these addresses, and sample them from now on.
     Watch {
@@ -22,6 +25,40 @@ pub enum Command {
     LookClosely(bool),
     /// Tell the time.
     Ping(u64),
+    /// Make ready to make a load, and tell how much of it this host can make.
+    Prepare(Box<Prepare>),
+    /// Send one request to each server, and start the threads.
+    Start(Member),
+    /// Begin with a number of users.
+    Begin(Begin),
+    /// End the load.
+    Finish,
+}
+
+/// A load that a generator is to make with others. It holds whatever the requests hold, passwords too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prepare {
+    /// The load; its threads and its place among several generators are not used.
+    pub plan: Plan,
+    /// Threads; `None`: one for each processor that may be used.
+    pub threads: Option<u32>,
+}
+
+/// What to begin, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Begin {
+    /// Its number, which all reports of it repeat.
+    pub number: u64,
+    /// When, microseconds of the far end's monotonic clock; at once where that has passed.
+    pub at_us: u64,
+    /// Users of this generator.
+    pub users: u32,
+    /// Think time; `None`: as before.
+    pub think: Option<Think>,
+    /// Requests per second of this generator, in an open loop.
+    pub rate_per_s: Option<f64>,
+    /// How many requests of this generator, or of each user, where it is to end by itself.
+    pub stop: Option<Stop>,
 }
 
 /// What the far end tells.
@@ -39,6 +76,40 @@ pub enum Report {
     Pong(u64, u64),
     /// So many samples and looks were left out since the last such report, because the stream did not take them.
     LeftOut(u64),
+    /// The load can be made.
+    Prepared(Prepared),
+    /// The servers answered, and the threads run.
+    Started(Started),
+    /// What had this number began then, microseconds of the far end's monotonic clock.
+    Begun(u64, u64),
+    /// A slice of what has this number; its time is of the far end's clock.
+    Tick(u64, Box<Tick>),
+    /// The last request of what has this number ended then.
+    Finished(u64, u64),
+    /// The load has ended: its requests by kind.
+    Totals(Vec<RequestTotal>),
+    /// Why the load cannot be made, or not any longer.
+    Failed(String),
+}
+
+/// How much of a load a generator can make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prepared {
+    /// Threads.
+    pub threads: u32,
+    /// Requests of the cheapest kind per second, tested against a null server on its own host.
+    pub ceiling_per_s: Option<f64>,
+    /// Users that the limit on open files allows.
+    pub users_max: u32,
+}
+
+/// How the servers answered a generator.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// The addresses that the load goes to.
+    pub addresses: Vec<SocketAddr>,
+    /// The answer of each server to the first request.
+    pub probes: Vec<ProbeReport>,
 }
 
 /// Where an agent runs.
@@ -52,6 +123,18 @@ pub struct About {
     pub process_namespace: String,
     /// Whether it may see everything.
     pub is_root: bool,
+    /// Its process number in that namespace.
+    pub pid: u32,
+}
+
+impl About {
+    /// Whether both run on the same machine and see the same process numbers, as far as they tell.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        !self.boot_id.is_empty()
+            && !self.process_namespace.is_empty()
+            && (&self.boot_id, &self.process_namespace) == (&other.boot_id, &other.process_namespace)
+    }
 }
 
 /// Why the processes behind an address were not found.

@@ -5,7 +5,7 @@ use super::message::{Report, read, written};
 use super::{FRAME_BYTES_MAX, ProtocolError};
 
 /// Kinds of reports that resemble each other.
-const KINDS: usize = 3;
+const KINDS: usize = 4;
 
 /// Bytes in front of a compressed report: its kind, and how long it is unpacked.
 const HEADER: usize = 5;
@@ -20,7 +20,8 @@ fn kind(report: &Report) -> u8 {
     match report {
         Report::Sample(_) => 0,
         Report::Look(_) => 1,
-        _ => 2,
+        Report::Tick(..) => 2,
+        _ => 3,
     }
 }
 

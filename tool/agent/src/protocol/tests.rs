@@ -1,7 +1,13 @@
+use std::path::Path;
+use std::time::Duration;
+
 use analysis::counters::{
     ConnectionLimits, Counters, Cpu, CpuQuota, Disk, Hop, Interface, IoLimit, Listener, MemoryLimit,
     PortsHeld, Process, ProcessLook, Role, ServerAddress, Thread, ThreadLook, Tracked,
 };
+use analysis::ticks::{Counts, ErrorKind, GeneratorTick, Tick};
+use load::fleet::Member;
+use load::{Pacing, Plan, ProbeReport, RequestTemplate, RequestTotal, Scenario, Stop, Think};
 use proptest::prelude::*;
 
 use super::*;
@@ -67,8 +73,13 @@ fn look(at_us: u64) -> ThreadLook {
 
 fn every_report() -> Vec<Report> {
     let address = ([10, 0, 0, 7], 80).into();
-    let about =
-        About { host: "web".into(), boot_id: "b".into(), process_namespace: "pid:[4]".into(), is_root: true };
+    let about = About {
+        host: "web".into(),
+        boot_id: "b".into(),
+        process_namespace: "pid:[4]".into(),
+        is_root: true,
+        pid: 900,
+    };
     vec![
         Report::About(about),
         Report::Watching(vec![Ok(address), Err(NotFound::NotLocal(address))]),
@@ -79,12 +90,113 @@ fn every_report() -> Vec<Report> {
         Report::Look(look(1_290_000)),
         Report::Pong(3, 1_300_000),
         Report::LeftOut(2),
+        Report::Prepared(Prepared { threads: 2, ceiling_per_s: Some(91_000.5), users_max: 900 }),
+        Report::Started(Started { addresses: vec![address], probes: vec![probe()] }),
+        Report::Begun(1, 1_400_000),
+        Report::Tick(1, Box::new(tick(1_400_000))),
+        Report::Tick(1, Box::new(tick(1_420_000))),
+        Report::Finished(1, 1_430_000),
+        Report::Totals(vec![RequestTotal {
+            name: "GET /".into(),
+            begun: 9,
+            completed: 8,
+            ..RequestTotal::default()
+        }]),
+        Report::Failed("cannot start a generator thread".into()),
     ]
+}
+
+fn probe() -> ProbeReport {
+    ProbeReport {
+        address: ([10, 0, 0, 7], 80).into(),
+        status: 200,
+        status_expected: true,
+        request: 0,
+        nothing_to_keep: false,
+        elapsed: Duration::from_micros(1_500),
+        tls: Some("TLSv1_3".into()),
+    }
+}
+
+/// A slice with something of every kind in it.
+fn tick(start_us: u64) -> Tick {
+    let response_times = (0..200).map(|place| (start_us / 1_000 + place, 3 + place)).collect();
+    Tick {
+        start_us,
+        length_us: 20_000,
+        completed: 1_200,
+        response_time_ns_sum: 88_000_000,
+        response_times: Counts { values_us: response_times, beyond: 1 },
+        errors: [(ErrorKind::Refused, 3), (ErrorKind::LocalLimit, 1)].into(),
+        unexpected_statuses: [(503, 2)].into(),
+        generator: GeneratorTick {
+            busy_us: 9_000,
+            threads: 2,
+            in_flight: Some(7),
+            ..GeneratorTick::default()
+        },
+        ..Tick::default()
+    }
+}
+
+/// A load with every kind of value, body, check and capture in it.
+fn load() -> Plan {
+    let scenario = r#"
+        name = "shop"
+        base = "http://ann:secret@10.0.0.7:8080"
+        [values]
+        file = { kind = "counter", step = 2, per_user = 100, wrap = 50 }
+        me = { kind = "user", start = 5, width = 4, check = "verhoeff" }
+        turn = { kind = "sequence", start = 3 }
+        luck = { kind = "random", min = 1, max = 6, each = "user" }
+        word = { kind = "random-string", length = 9, alphabet = "hex" }
+        size = { kind = "choice", items = ["s", "m"] }
+        next = { kind = "cycle", items = ["a", "b"], step = 2 }
+        [[request]]
+        name = "buy"
+        method = "POST"
+        path = "/buy/${file}?${luck}"
+        headers = { X-Turn = "${turn}" }
+        body = '{"who":"${me}","${word}":"${size}${next}"}'
+        basic_auth = { name = "ann", password = "secret ${me}" }
+        expect = [201, "4xx"]
+        keep = { name = "orders", from = "json:order.id" }
+        [[request]]
+        name = "look"
+        weight = 3
+        path = "/orders/${taken:orders}"
+        verify = 12
+        [[request]]
+        name = "send"
+        method = "PUT"
+        path = "/f"
+        body = { sizes = ["1 KB", "1 MB"] }
+    "#;
+    let plan = Plan::new(Scenario::from_toml(Path::new("shop.toml"), scenario).expect("a scenario"));
+    let pacing = Pacing::Closed { think: Think::Exponential(Duration::from_millis(5)) };
+    Plan { pacing, cpus: Some(vec![0, 1]), insecure: true, seed: 77, ..plan }
 }
 
 fn every_command() -> Vec<Command> {
     let addresses = vec![([10, 0, 0, 7], 80).into(), (std::net::Ipv6Addr::LOCALHOST, 81).into()];
-    vec![Command::Watch { addresses }, Command::Sample, Command::LookClosely(true), Command::Ping(u64::MAX)]
+    let begin = Begin {
+        number: 3,
+        at_us: 9_000_000,
+        users: 40,
+        think: Some(Think::None),
+        rate_per_s: Some(1_000.5),
+        stop: Some(Stop::Total(70)),
+    };
+    vec![
+        Command::Watch { addresses },
+        Command::Sample,
+        Command::LookClosely(true),
+        Command::Ping(u64::MAX),
+        Command::Prepare(Box::new(Prepare { plan: load(), threads: Some(4) })),
+        Command::Start(Member::new(vec![70_000, 91_000], 1).expect("a member")),
+        Command::Begin(begin),
+        Command::Finish,
+    ]
 }
 
 fn packed(reports: &[Report]) -> Vec<u8> {
@@ -110,7 +222,7 @@ fn reports_and_commands_come_out_as_they_went_in() {
         assert_eq!(unpacked(&packed(&every_report()), piece), Ok(every_report()));
     }
     let mut commands = Commands::default();
-    every_command().iter().for_each(|one| commands.push(&command(one)));
+    every_command().iter().for_each(|one| commands.push(&command(one).expect("it is short")));
     let found = std::iter::from_fn(|| commands.next_command().expect("commands")).collect::<Vec<_>>();
     assert_eq!(found, every_command());
 }
@@ -124,10 +236,11 @@ fn what_passes_over_the_stream_changes_only_with_the_protocol() {
         })
     };
     let unpacked = every_report().iter().flat_map(message::written).collect::<Vec<u8>>();
-    let commands = every_command().iter().flat_map(command).collect::<Vec<u8>>();
+    let commands =
+        every_command().iter().flat_map(|one| command(one).expect("it is short")).collect::<Vec<u8>>();
     assert_eq!(
         (PROTOCOL, sum(&unpacked), sum(&commands)),
-        (1, 4_313_488_962_744_039_248, 4_817_569_173_879_428_274),
+        (2, 9_255_221_595_499_701_270, 14_983_339_451_181_319_038),
         "a message has changed: raise PROTOCOL, and put the new sums here"
     );
 }
@@ -151,6 +264,11 @@ fn nothing_longer_than_a_frame_is_sent_or_read() {
     let announced = u32::try_from(length).expect("a length").to_le_bytes();
     assert_eq!(unpacked(&announced, 4), Err(ProtocolError::TooLong { length }));
     // A small frame that says it is a large report.
+    let large = RequestTemplate { body: vec![0; FRAME_BYTES_MAX], ..RequestTemplate::default() };
+    let url = "http://10.0.0.7/".parse().expect("a URL");
+    let plan = Plan::new(Scenario::single(&url, large).expect("a load"));
+    let too_long = command(&Command::Prepare(Box::new(Prepare { plan, threads: None })));
+    assert!(too_long.is_err_and(|bytes| bytes > FRAME_BYTES_MAX));
     let bomb = [&9u32.to_le_bytes()[..], &[0], &u32::MAX.to_le_bytes(), &[1, 2, 3, 4]].concat();
     assert!(matches!(unpacked(&bomb, 99), Err(ProtocolError::TooLong { .. })));
 }
@@ -193,10 +311,22 @@ proptest! {
         let _ = Greeting::default().push(&bytes);
     }
 
+    #[test]
+    fn a_changed_load_does_no_harm(at in any::<prop::sample::Index>(), with in any::<u8>()) {
+        let mut bytes = command(&Command::Prepare(Box::new(Prepare { plan: load(), threads: None }))).expect("short");
+        let at = 4 + at.index(bytes.len() - 4);
+        bytes[at] = with;
+        let mut commands = Commands::default();
+        commands.push(&bytes);
+        if let Ok(Some(Command::Prepare(prepare))) = commands.next_command() {
+            let _ = prepare.plan.is_sound();
+        }
+    }
+
     /// Frames whose length is right and whose content is anything.
     #[test]
     fn arbitrary_frames_are_refused_or_read(
-        frames in prop::collection::vec((0u8..4, 0u32..2_000, prop::collection::vec(any::<u8>(), 0..200)), 1..5),
+        frames in prop::collection::vec((0u8..5, 0u32..2_000, prop::collection::vec(any::<u8>(), 0..200)), 1..5),
     ) {
         let framed = frames.iter().flat_map(|(kind, length, bytes)| {
             frame::framed(&[&[*kind][..], &length.to_le_bytes(), bytes].concat())
@@ -205,7 +335,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_cut_short_gives_what_was_complete(cut in 0usize..4_000, piece in 1usize..300) {
+    fn a_stream_cut_short_gives_what_was_complete(cut in 0usize..6_000, piece in 1usize..300) {
         let bytes = packed(&every_report());
         let found = unpacked(&bytes[..cut.min(bytes.len())], piece).expect("reports");
         prop_assert_eq!(&found[..], &every_report()[..found.len()]);

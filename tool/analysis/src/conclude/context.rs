@@ -1,7 +1,7 @@
 //! What a conclusion needs to know beside the measurements.
 
 use crate::resources::Usage;
-use crate::run::{AgentTrouble, FewerUsers, LoadShape, ServerUnwatched};
+use crate::run::{AgentTrouble, FewerUsers, GeneratorTrouble, LoadShape, ServerUnwatched};
 use crate::verdict::WatchedDatabase;
 use crate::{confirmation, tell_apart};
 
@@ -17,6 +17,8 @@ pub struct Context {
     pub unwatched: Option<ServerUnwatched>,
     /// What agents on other hosts did not tell, each with the name of its host.
     pub agents: Vec<(String, AgentTrouble)>,
+    /// What went wrong with one of several generators, each with its name.
+    pub generators: Vec<(String, GeneratorTrouble)>,
     /// The use of each resource before the load began; nothing where it was not watched then.
     pub rest: Usage,
     /// The database that was asked which sessions wait for locks.

@@ -7,7 +7,9 @@ use super::verdict::saturated;
 use super::{Context, RunKind, from_disk};
 use crate::laws::{idle_share, is_tested, worse_little};
 use crate::resources::HostUse;
-use crate::run::{Cause, ListenQueue, PERCENTILES, ResourceKind, ServerUnwatched, Step, Warning, errors};
+use crate::run::{
+    Cause, GeneratorHost, ListenQueue, PERCENTILES, ResourceKind, ServerUnwatched, Step, Warning, errors,
+};
 use crate::search::consistency::{Change, change};
 use crate::thresholds::IDLE_USERS;
 use crate::ticks::{add_errors, failures};
@@ -39,7 +41,9 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
         not_watched(curve, context),
         database(curve),
         curve.star().filter(|_| context.cold).and_then(from_disk::not_cold),
-        generator_busy(curve).or_else(|| near_ceiling(curve, context)),
+        generator_busy(curve)
+            .or_else(|| near_ceiling(curve, context))
+            .or_else(|| one_near_ceiling(curve, context)),
         shared_cores(curve, finding),
         not_steady(steps),
         idle_users(steps, context),
@@ -55,7 +59,9 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
     ];
     let agents = context.agents.iter().cloned();
     let agents = agents.map(|(host, trouble)| Cause::AgentTrouble { host, trouble });
-    causes.into_iter().flatten().chain(agents).map(Warning::from).collect()
+    let generators = context.generators.iter().cloned();
+    let generators = generators.map(|(generator, trouble)| Cause::GeneratorTrouble { generator, trouble });
+    causes.into_iter().flatten().chain(generators).chain(agents).map(Warning::from).collect()
 }
 
 /// The step at which this is largest.
@@ -129,7 +135,28 @@ fn near_ceiling(curve: &Curve, context: &Context) -> Option<Cause> {
 
 fn generator_busy(curve: &Curve) -> Option<Cause> {
     let (at, busy) = worst(curve, |step| curve.generator_busy(step))?;
-    (busy > GENERATOR_BUSY).then_some(Cause::GeneratorBusy { users: at.users, busy })
+    let users = at.users;
+    let cause = match at.busiest_generator() {
+        Some(one) => Cause::OneGeneratorBusy { generator: one.name.clone(), users, busy },
+        None => Cause::GeneratorBusy { users, busy },
+    };
+    (busy > GENERATOR_BUSY).then_some(cause)
+}
+
+/// The same for one of several generators.
+fn one_near_ceiling(curve: &Curve, context: &Context) -> Option<Cause> {
+    let made = |step: &Step, host: &GeneratorHost| {
+        let own = step.generators.iter().find(|one| one.name == host.name)?;
+        let ceiling_per_s = host.ceiling_per_s.filter(|ceiling| *ceiling > 0.0)?;
+        let share = own.completed as f64 / step.elapsed_s / ceiling_per_s;
+        share.is_finite().then(|| (own.name.clone(), step.users, share, ceiling_per_s))
+    };
+    let all =
+        curve.steps().iter().flat_map(|step| context.load.generators.iter().map(move |host| (step, host)));
+    let most = all.filter_map(|(step, host)| made(step, host)).max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let (generator, users, share, ceiling_per_s) = most;
+    let cause = Cause::OneGeneratorNearCeiling { generator, users, share, ceiling_per_s };
+    (share > GENERATOR_BUSY).then_some(cause)
 }
 
 fn shared_cores(curve: &Curve, finding: &Finding) -> Option<Cause> {

@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::GeneratorHost;
+
 /// How the load was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadShape {
@@ -22,6 +24,9 @@ pub struct LoadShape {
     pub generator_cpus: Option<Vec<u32>>,
     /// Processors the systems under test were confined to, if nstar confined them.
     pub system_cpus: Option<Vec<u32>>,
+    /// The generators, where several made the load together; empty where this host made it alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<GeneratorHost>,
 }
 
 impl LoadShape {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Identity, ResourceKind, ResponseTime, Unit, Words, known};
-use crate::resources::Usage;
+use super::{GeneratorShare, Identity, ResourceKind, ResponseTime, Unit, Words, known};
+use crate::resources::{Group, Usage};
 use crate::ticks::{ErrorCounts, ErrorRates, failed_share, failures};
 
 /// One number of users (or, in an open loop, one rate).
@@ -71,8 +71,11 @@ pub struct Step {
     /// The last of several measurements; files from before [`Self::replicates`] were kept have it alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
-    /// The generator's account of itself.
+    /// The generator's account of itself; of several, their mean work, and the lag of the one that was latest.
     pub generator: Generator,
+    /// What each of several generators did; empty where there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<GeneratorShare>,
     // The run file leaves out the rest, which is at its default in a step that was read from one.
     /// How the figures were measured.
     #[serde(skip)]
@@ -230,6 +233,17 @@ impl Step {
     /// The same for the mean response time.
     pub fn response_relative_half_width(&self) -> Option<f64> {
         relative_half_width(self.response_time_us.mean_ci?, self.response_time_us.mean)
+    }
+
+    /// This process where it makes the load; `None` where generators elsewhere do, or nobody watched.
+    pub fn generator_here(&self) -> Option<&Group> {
+        self.usage.generator().filter(|_| self.generators.is_empty())
+    }
+
+    /// The busiest of several generators; `None` where one makes the load alone.
+    pub fn busiest_generator(&self) -> Option<&GeneratorShare> {
+        let known = self.generators.iter().filter(|one| one.useful_work.is_finite());
+        known.max_by(|a, b| a.useful_work.total_cmp(&b.useful_work))
     }
 
     /// Failed requests as a share of all that ended, 0 to 1; 0 where none ended.

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentTrouble, DatabaseTrouble, KernelEvidence, Processes, Replicate, ServerUnwatched, Shares, Words,
-    known,
+    AgentTrouble, DatabaseTrouble, GeneratorTrouble, KernelEvidence, Processes, Replicate, ServerUnwatched,
+    Shares, Words, known,
 };
 use crate::ticks::ErrorCounts;
 
@@ -29,6 +29,8 @@ pub enum WarningKind {
     SharedCores,
     /// The generator was close to its own limit.
     GeneratorBusy,
+    /// Something went wrong with one of several generators.
+    Generators,
     /// A step never became steady.
     NotSteady,
     /// The server changed while it was measured.
@@ -137,6 +139,33 @@ pub enum Cause {
         share: f64,
         /// Requests of the cheapest kind that the generator can make per second.
         ceiling_per_s: f64,
+    },
+    /// One of several generators was busy.
+    OneGeneratorBusy {
+        /// Its name.
+        generator: String,
+        /// Users of the step where it was busiest.
+        users: u32,
+        /// Busy share, 0 to 1.
+        busy: f64,
+    },
+    /// One of several generators made nearly all that it can make.
+    OneGeneratorNearCeiling {
+        /// Its name.
+        generator: String,
+        /// Users of the step where it made most.
+        users: u32,
+        /// What it made as a share of its ceiling.
+        share: f64,
+        /// Requests of the cheapest kind that it can make per second.
+        ceiling_per_s: f64,
+    },
+    /// Something went wrong with one of several generators.
+    GeneratorTrouble {
+        /// Its name.
+        generator: String,
+        /// What went wrong.
+        trouble: GeneratorTrouble,
     },
     /// Generator and server shared processors.
     SharedCores {
@@ -333,7 +362,11 @@ impl Cause {
             | Self::AgentTrouble { .. }
             | Self::DatabaseTrouble { .. }
             | Self::DatabaseIdle { .. } => WarningKind::NotObserved,
-            Self::GeneratorBusy { .. } | Self::NearCeiling { .. } => WarningKind::GeneratorBusy,
+            Self::GeneratorBusy { .. }
+            | Self::NearCeiling { .. }
+            | Self::OneGeneratorBusy { .. }
+            | Self::OneGeneratorNearCeiling { .. } => WarningKind::GeneratorBusy,
+            Self::GeneratorTrouble { .. } => WarningKind::Generators,
             Self::SharedCores { .. } => WarningKind::SharedCores,
             Self::NotSteady { .. } | Self::IdleUsers { .. } => WarningKind::NotSteady,
             Self::Changed { .. } => WarningKind::Changed,

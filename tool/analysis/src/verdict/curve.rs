@@ -338,7 +338,11 @@ impl Curve {
 
     /// The busy share of the generator's threads at one step. While its processors are full, time
     /// outside the wait for events includes time without a processor, so its own CPU time counts then.
+    /// Of several generators it is that of the busiest: users of one that is full wait, however idle the others are.
     pub(crate) fn generator_busy(&self, step: &Step) -> f64 {
+        if let Some(one) = step.busiest_generator() {
+            return one.useful_work.clamp(0.0, 1.0);
+        }
         let useful = if step.generator.useful_work.is_finite() {
             step.generator.useful_work.clamp(0.0, 1.0)
         } else {

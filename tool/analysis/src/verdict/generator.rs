@@ -4,7 +4,9 @@ use super::curve::Curve;
 use super::finding::{DIRECT, Finding, INDIRECT};
 use super::utilisation::{Use, mean_uses};
 use crate::resources::{Group, QuotaUse};
-use crate::run::{Doubt, GeneratorEvidence as Seen, Identity, Probability, ResourceKind, Step};
+use crate::run::{
+    Doubt, GeneratorEvidence as Seen, GeneratorShare, Identity, Probability, ResourceKind, Step,
+};
 use crate::thresholds::{FULL, NOT_BUSY, THROTTLED};
 
 /// While the generator is full as well, a resource of the server is believed to be the limit only if it is at least this
@@ -35,6 +37,10 @@ pub(super) fn limited(curve: &Curve, server_busy: f64) -> Option<Finding> {
     if busy < FULL || (server_busy >= SERVER_FULL && server_busy >= busy + CLEARLY_BUSIER) {
         return None;
     }
+    if let Some(one) = curve.star()?.busiest_generator() {
+        let seen = Seen::OneGeneratorBusy { generator: one.name.clone(), busy };
+        return Some(found(DIRECT).busy(busy).seeing(seen).seeing(beside(curve, server_busy)));
+    }
     let threads = curve.generator_threads(curve.star()?.usage.generator());
     Some(
         found(DIRECT)
@@ -53,25 +59,36 @@ pub(super) fn held_up(curve: &Curve) -> Option<Finding> {
         return None;
     }
     let waited = curve.mean(|step| Some(starved(curve, step)))?;
-    let lag_us = curve.mean(|step| Some(step.generator.lag_us_p99))?;
+    let lag_us =
+        curve.mean(|step| Some(latest(step).map_or(step.generator.lag_us_p99, |one| one.lag_us_p99)))?;
     let response_us = curve.mean(|step| Some(step.response_time_us.mean))?;
     if waited >= WAITED_FOR_PROCESSOR {
         let seen = Seen::GeneratorStarved { share: waited };
         return Some(found(INDIRECT).busy(waited).seeing(seen));
     }
     let late = response_us > 0.0 && lag_us >= LAG_SHARE * response_us;
-    late.then(|| found(INDIRECT).seeing(Seen::GeneratorLate { lag_us, response_us }))
+    let seen = match curve.star().and_then(latest) {
+        Some(one) => Seen::OneGeneratorLate { generator: one.name.clone(), lag_us, response_us },
+        None => Seen::GeneratorLate { lag_us, response_us },
+    };
+    late.then(|| found(INDIRECT).seeing(seen))
+}
+
+/// The one of several generators that handled events latest.
+fn latest(step: &Step) -> Option<&GeneratorShare> {
+    let known = step.generators.iter().filter(|one| one.lag_us_p99.is_finite());
+    known.max_by(|a, b| a.lag_us_p99.total_cmp(&b.lag_us_p99))
 }
 
 /// Share of its threads' time the generator was runnable but waited for a processor.
 pub fn starved(curve: &Curve, step: &Step) -> f64 {
     let of_group = |group: &Group| (group.run_queue / curve.generator_threads(Some(group))).clamp(0.0, 1.0);
-    step.usage.generator().map_or(0.0, of_group)
+    step.generator_here().map_or(0.0, of_group)
 }
 
 fn throttled(curve: &Curve) -> Option<Finding> {
     let mean =
-        |read: fn(&QuotaUse) -> f64| curve.mean(|step| step.usage.generator()?.quota.as_ref().map(read));
+        |read: fn(&QuotaUse) -> f64| curve.mean(|step| step.generator_here()?.quota.as_ref().map(read));
     let (stopped, spent) = (mean(|q| q.throttled_periods)?, mean(|q| q.used_cores / q.cores)?);
     let limited = stopped >= THROTTLED_HOWEVER_SPENT || (stopped >= THROTTLED && spent >= QUOTA_SPENT);
     if !limited || server_spends_more(curve) {

@@ -82,7 +82,7 @@ fn by_falling_utilisation(a: &Use, b: &Use) -> Ordering {
 }
 
 fn generator(curve: &Curve, step: &Step) -> Use {
-    let threads = curve.generator_threads(step.usage.generator());
+    let threads = curve.generator_threads(step.generator_here());
     let used = curve.generator_busy(step) * threads;
     Use { resource: Identity::Generator, used, capacity: threads, unit: Unit::Threads }
 }

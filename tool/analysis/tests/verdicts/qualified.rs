@@ -2,7 +2,7 @@
 
 use analysis::comparison::{LittleFinding, Tested, little};
 use analysis::conclude::{Context, Provenance, RunKind};
-use analysis::run::{Again, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind};
+use analysis::run::{Again, GeneratorShare, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind};
 use analysis::ticks::ErrorKind;
 
 use super::lab::{Observed, Sure, conclude, server, sure, sweep};
@@ -92,6 +92,37 @@ fn a_server_out_of_sight_does_not_hide_a_full_generator() {
         .hidden();
     let found = lab.conclude();
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Generator);
+}
+
+/// The server and most generators have room, but users of the one that is full wait for it.
+#[test]
+fn one_full_generator_of_several_is_named_and_others_may_be_idle() {
+    let concluded = |busy: [f64; 3], lag_us: f64| {
+        let mut steps = sweep().tier(server("nginx").demand_us(20.0).cpus(&[0])).observed();
+        for Observed { step, .. } in &mut steps {
+            let share = |(name, useful_work): (&str, f64)| GeneratorShare {
+                name: name.into(),
+                users: 1,
+                completed: step.completed / 3,
+                useful_work,
+                lag_us_p99: if name == "two" { lag_us } else { 9.0 },
+            };
+            let generators = ["one", "two", "three"].into_iter().zip(busy).map(share).collect();
+            step.generators = generators;
+        }
+        conclude(&steps, &sweep().context)
+    };
+    let found = concluded([0.2, 0.97, 0.3], 9.0);
+    let bottleneck = &found.verdict.bottleneck;
+    assert_eq!(bottleneck.kind, ResourceKind::Generator, "{found:#?}");
+    assert!(!found.verdict.is_conclusive());
+    assert!(bottleneck.evidence[0].contains("on two was busy 97 %"), "{:?}", bottleneck.evidence);
+    let warning = found.warnings.iter().find(|one| one.kind == WarningKind::GeneratorBusy).unwrap();
+    assert!(warning.text.contains("on two"), "{warning:?}");
+
+    let idle = concluded([0.2, 0.3, 0.3], 9.0);
+    assert_ne!(idle.verdict.bottleneck.kind, ResourceKind::Generator, "{idle:#?}");
+    assert!(idle.warnings.iter().all(|one| one.kind != WarningKind::GeneratorBusy), "{:?}", idle.warnings);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use sweep::{
     conclusion::{Circumstances, numbers},
     cores,
     elsewhere::Observe,
+    fleet::Generators,
     single::{LoadPlan, load},
     sweep::{Confirming, Driven, SweepPlan, sweep_with},
 };
@@ -54,8 +55,14 @@ impl Stage<'_> {
                 self.reset(setup, around.interrupt)?;
                 self.drop_if_cold()?;
                 let stop = Stop::Time(self.plan.step_max.or(self.time).unwrap_or(FIXED_LOAD));
-                let load_plan =
-                    LoadPlan { load: load_plan, users, stop, observe: Observe::default(), circumstances };
+                let load_plan = LoadPlan {
+                    load: load_plan,
+                    users,
+                    stop,
+                    observe: Observe::default(),
+                    generators: Generators::default(),
+                    circumstances,
+                };
                 Ok(load(&load_plan, around.interrupt, around.listener)?)
             }
             (Some(range), _) | (None, Users::Swept(range)) => {
@@ -68,6 +75,7 @@ impl Stage<'_> {
                     database,
                     confirm: self.confirming(),
                     observe: Observe::default(),
+                    generators: Generators::default(),
                     circumstances,
                 };
                 let interrupt = around.interrupt;

@@ -17,7 +17,7 @@ use report::progress::GeneratorCeiling;
 use super::plan;
 use crate::{
     exit::{Exit, Failure},
-    flags::{Load, Sweep},
+    flags::{Generate, Load, Sweep, Target},
     interrupt::Interrupt,
     output,
     progress::Progress,
@@ -34,7 +34,7 @@ const CEILING_DURATION: Duration = Duration::from_secs(1);
 pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
     let plan = sweep_plan(flags)?;
     let files = output::Files::plan(&flags.output)?;
-    Processors::confine(flags.target.drive.cpus.as_ref())?;
+    confine(&flags.target, &flags.generate)?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let run = sweep::sweep(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
@@ -48,15 +48,22 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
     let scenario = plan::scenario(&flags.target)?;
     let target = plan::title(&scenario);
     let load = plan::plan(&flags.target, scenario);
-    let (users, fewer_users) = plan::users_within_limits(&flags.users, &load, &flags.target.drive)?;
+    let generators = flags.generate.plan(&flags.target.drive)?;
+    let (users, fewer_users) = plan::users(&flags.users, &load, (&flags.target.drive, &generators))?;
     Ok(SweepPlan {
         search: plan::search(users, Some(flags.duration)),
         load,
         database: database(flags)?,
         observe: flags.observe.plan()?,
+        generators,
         confirm: flags.confirm.then_some(Confirming { always: true, most: None, started_only: false }),
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
     })
+}
+
+/// Keeps this process on the generator's processors, if it is the generator.
+fn confine(target: &Target, generate: &Generate) -> Result<(), Failure> {
+    if generate.is_elsewhere() { Ok(()) } else { Processors::confine(target.drive.cpus.as_ref()) }
 }
 
 /// The database to ask which of its sessions wait for locks, with its password from wherever that is.
@@ -81,7 +88,7 @@ pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     }
     let plan = load_plan(flags)?;
     let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
-    Processors::confine(flags.target.drive.cpus.as_ref())?;
+    confine(&flags.target, &flags.generate)?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let run = single::load(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
@@ -118,11 +125,13 @@ fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
         load.pacing = Pacing::Open { rate_per_s, arrivals: Arrivals::Poisson };
     }
     let wanted = UsersRange::List(vec![flags.users]);
-    let (users, fewer_users) = plan::users_within_limits(&wanted, &load, &flags.target.drive)?;
+    let generators = flags.generate.plan(&flags.target.drive)?;
+    let (users, fewer_users) = plan::users(&wanted, &load, (&flags.target.drive, &generators))?;
     Ok(LoadPlan {
         users: users.most(),
         stop: stop(flags),
         observe: flags.observe.plan()?,
+        generators,
         load,
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
     })

@@ -6,6 +6,7 @@ use ::load::{
     Pacing, Plan, RequestTemplate, Scenario, Statuses, Url,
     limits::{self, LimitError},
 };
+use ::sweep::fleet::Generators;
 use analysis::{
     run::FewerUsers,
     search::{SearchOptions, UsersRange},
@@ -68,8 +69,22 @@ pub(super) fn search(users: UsersRange, step_max: Option<Duration>) -> SearchOpt
     }
 }
 
+/// The users of a load: those that the limit on open files allows here, or all where other hosts make the load, which know
+/// limits of their own.
+pub(super) fn users(
+    users: &UsersRange,
+    plan: &Plan,
+    (drive, generators): (&Drive, &Generators),
+) -> Result<(UsersRange, Option<FewerUsers>), Failure> {
+    if generators.endpoints.is_empty() {
+        users_within_limits(users, plan, drive)
+    } else {
+        Ok((users.clone(), None))
+    }
+}
+
 /// The users that the limit on open files allows: all of them, or, where that was asked for, fewer, with the limit.
-pub(super) fn users_within_limits(
+fn users_within_limits(
     users: &UsersRange,
     plan: &Plan,
     drive: &Drive,

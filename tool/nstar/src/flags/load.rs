@@ -7,7 +7,7 @@ use clap::Args;
 use load::{Connections, Sizes, Think};
 use sweep::database::DatabaseUrl;
 
-use super::{DatabaseLogin, Observe};
+use super::{DatabaseLogin, Generate, Observe};
 use crate::{
     gate::Gate,
     values::{self, Processors},
@@ -32,6 +32,9 @@ pub struct Sweep {
     /// How to log in to that database.
     #[command(flatten)]
     pub login: DatabaseLogin,
+    /// Where load is made.
+    #[command(flatten)]
+    pub generate: Generate,
     /// Where to observe besides.
     #[command(flatten)]
     pub observe: Observe,
@@ -71,11 +74,14 @@ pub struct Load {
     #[arg(conflicts_with_all = ["requests", "think"])]
     pub rate: Option<f64>,
     /// Drive a built-in null server instead, and print what the generator can do on this host
-    #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates"])]
+    #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates", "generators"])]
     pub ceiling: bool,
     /// Run file to write [default: none]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Where load is made.
+    #[command(flatten)]
+    pub generate: Generate,
     /// Where to observe besides.
     #[command(flatten)]
     pub observe: Observe,

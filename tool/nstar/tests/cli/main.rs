@@ -6,6 +6,7 @@ mod common;
 mod confirm;
 mod experiment;
 mod external;
+mod generators;
 mod hops;
 mod kernel;
 mod mistakes;

@@ -1,7 +1,7 @@
 //! Observing where the server is: through commands, by ssh, and through agents that fail.
 
 mod failures;
-mod far;
+pub(crate) mod far;
 mod ssh;
 
 use serde_json::Value;

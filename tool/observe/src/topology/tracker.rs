@@ -54,7 +54,8 @@ impl TopologyTracker {
 
     fn find_again(&self, topology: &mut Topology) {
         if let Ok(found) = find_in(&self.paths, topology.target) {
-            *topology = Topology { load_is_far: topology.load_is_far, ..found };
+            let generators = std::mem::take(&mut topology.generators);
+            *topology = Topology { load_is_far: topology.load_is_far, generators, ..found };
         }
     }
 

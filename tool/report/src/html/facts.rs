@@ -1,6 +1,6 @@
 //! The page's lists of facts: the verdict, the models, the run.
 
-use analysis::run::{Bottleneck, PERCENTILES, Resource, ResourceKind, Run, SlowedTier};
+use analysis::run::{Bottleneck, GeneratorHost, PERCENTILES, Resource, ResourceKind, Run, SlowedTier};
 use serde::Serialize;
 
 use crate::metrics::percentile_name;
@@ -224,10 +224,49 @@ pub(super) fn run(run: &Run) -> Vec<Fact> {
         let name = if said.reset { "Reset before each step" } else { "Prepared" };
         facts.push(Fact::new(name, words::unbroken(&comparisons::prepared(said)), &said.program));
     }
+    if !run.load.generators.is_empty() {
+        facts.push(Fact::new(
+            "Generators",
+            generators(run),
+            "users and busy share of each where the verdict is about",
+        ));
+        facts.push(Fact::new("Their clocks", clocks(run), "ahead of that of this host"));
+    }
     if run.load.generator_cpus.is_some() || run.load.system_cpus.is_some() {
         facts.push(Fact::new("Processors", processors(run), ""));
     }
     facts
+}
+
+/// Each of several generators, with its users at the step that the verdict is about.
+fn generators(run: &Run) -> String {
+    let of_step = run.verdict_step().map_or(&[][..], |step| &step.generators);
+    let one = |host: &GeneratorHost| {
+        let ceiling = host.ceiling_per_s.map_or_else(String::new, |most| {
+            format!(", at most {} requests/s of the cheapest kind", number::quantity(most))
+        });
+        match of_step.iter().find(|one| one.name == host.name) {
+            Some(own) => {
+                format!(
+                    "{}: {}, busy {}{ceiling}",
+                    host.name,
+                    words::users(own.users),
+                    number::percent(own.useful_work)
+                )
+            }
+            None => format!("{}: lost{ceiling}", host.name),
+        }
+    };
+    run.load.generators.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn clocks(run: &Run) -> String {
+    let one = |host: &GeneratorHost| {
+        let (by, sign) =
+            (host.clock_offset_us.unsigned_abs(), if host.clock_offset_us < 0 { "-" } else { "" });
+        format!("{}: {sign}{} ±{}", host.name, number::time(by as f64), number::time(host.clock_error_us))
+    };
+    run.load.generators.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn processors(run: &Run) -> String {

@@ -1,6 +1,6 @@
-//! Sentences about the load generator.
+//! Sentences about the load generator, or several.
 
-use analysis::run::GeneratorEvidence as Seen;
+use analysis::run::{GeneratorEvidence as Seen, GeneratorLoss, GeneratorTrouble};
 
 use super::holders::subject;
 use crate::number::{cores, percent, time};
@@ -13,6 +13,17 @@ pub(super) fn sentence(seen: &Seen) -> String {
             percent(*busy),
             cores(*threads),
             if *threads > 1.0 { "threads" } else { "thread" }
+        ),
+        Seen::OneGeneratorBusy { generator, busy } => format!(
+            "The load generator on {generator} was busy {} of the time: it had no time left to send more for its share of \
+             the users.",
+            percent(*busy)
+        ),
+        Seen::OneGeneratorLate { generator, lag_us, response_us } => format!(
+            "The load generator on {generator} handled events up to {} late (99th percentile), against a mean response time \
+             of {}, while no resource of the server was full.",
+            time(*lag_us),
+            time(*response_us)
         ),
         Seen::GeneratorStarved { share } => format!(
             "The load generator waited for a processor {} of the time, while no resource of the server was full.",
@@ -46,5 +57,43 @@ pub(super) fn sentence(seen: &Seen) -> String {
             format!("{} was {} busy.", subject(resource), percent(*busy))
         }
         Seen::ServerIdle => "Nothing of the server was seen to be busy.".to_owned(),
+    }
+}
+
+/// What went wrong with one of several generators, and what that means: a sentence.
+pub(super) fn trouble(generator: &str, trouble: &GeneratorTrouble) -> String {
+    match trouble {
+        GeneratorTrouble::Lost { users: number, loss } => format!(
+            "The load generator on {generator} was lost at {}: {}. What was being measured was measured again without it; \
+             nothing that was counted before it was lost is in that.",
+            users(*number),
+            lost(loss)
+        ),
+        GeneratorTrouble::Clock { error_us } => format!(
+            "The clock of the load generator on {generator} is known to {} only, because no answer came back sooner: its \
+             users may begin a step that much before or after the others.",
+            time(*error_us)
+        ),
+        GeneratorTrouble::StartedLate { late_us } => format!(
+            "The load generator on {generator} began a step {} after the others: the way to it, or its host, was slow. That \
+             time belongs to no measurement.",
+            time(*late_us as f64)
+        ),
+    }
+}
+
+fn lost(loss: &GeneratorLoss) -> String {
+    match loss {
+        GeneratorLoss::Ended { code, stderr } => {
+            let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+            let said = if stderr.is_empty() { String::new() } else { format!(" (it said: {stderr})") };
+            format!("the command that ran it ended{code}{said}")
+        }
+        GeneratorLoss::Malformed => "it sent what no generator sends".to_owned(),
+        GeneratorLoss::Flooded => "it sent more than a generator may".to_owned(),
+        GeneratorLoss::Silent { silent_s } => {
+            format!("for {} nothing came from it", time(silent_s * 1e6))
+        }
+        GeneratorLoss::Failed { reason } => format!("it says: {reason}"),
     }
 }

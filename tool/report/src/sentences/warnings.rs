@@ -6,7 +6,7 @@ use analysis::run::{
 use analysis::ticks::{ErrorCounts, ErrorKind};
 
 use super::holders::processes;
-use super::{course, errors, kernel, told, unwatched};
+use super::{course, errors, generator, kernel, told, unwatched};
 use crate::metrics::percentile_name;
 use crate::number::{about, cores, count, percent, prefixed, quantity};
 use crate::words::users;
@@ -26,6 +26,11 @@ pub(crate) fn warning(cause: &Cause) -> String {
         Cause::DatabaseIdle { database } => database_idle(database),
         Cause::GeneratorBusy { users, busy } => generator_busy(*users, *busy),
         Cause::NearCeiling { users, share, ceiling_per_s } => near_ceiling(*users, *share, *ceiling_per_s),
+        Cause::OneGeneratorBusy { generator: name, users, busy } => one_busy(name, *users, *busy),
+        Cause::OneGeneratorNearCeiling { generator: name, users, share, ceiling_per_s } => {
+            one_near_ceiling(name, *users, *share, *ceiling_per_s)
+        }
+        Cause::GeneratorTrouble { generator: name, trouble } => generator::trouble(name, trouble),
         Cause::SharedCores { users, server, shares, alone_per_s } => {
             shared_cores(*users, server, shares, *alone_per_s)
         }
@@ -120,6 +125,26 @@ fn near_ceiling(number: u32, share: f64, ceiling_per_s: f64) -> String {
         quantity(ceiling_per_s)
     )
 }
+
+fn one_busy(name: &str, number: u32, busy: f64) -> String {
+    format!(
+        "The load generator on {name} was busy {} at {}: part of the response times of its users is its own. {MORE_GENERATORS}",
+        percent(busy),
+        users(number)
+    )
+}
+
+fn one_near_ceiling(name: &str, number: u32, share: f64, ceiling_per_s: f64) -> String {
+    format!(
+        "What the load generator on {name} made at {} is {} of what it can do at most ({} requests/s of the cheapest kind): \
+         part of the response times of its users is its own. {MORE_GENERATORS}",
+        users(number),
+        percent(share),
+        quantity(ceiling_per_s)
+    )
+}
+
+const MORE_GENERATORS: &str = "Add another (--generator), or give it more processors (--threads).";
 
 fn not_steady(at: &[u32]) -> String {
     format!("No steady state at {}: allow longer steps, or look for what changes meanwhile.", listed(at))

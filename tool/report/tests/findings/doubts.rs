@@ -76,6 +76,8 @@ pub(super) fn causes() -> Vec<Cause> {
         StillGrew { users: 64 },
         DatabaseIdle { database: "mysql://ann@db/rooms".into() },
         GeneratorBusy { users: 8, busy: 0.9 },
+        OneGeneratorBusy { generator: "web".into(), users: 8, busy: 0.9 },
+        OneGeneratorNearCeiling { generator: "web".into(), users: 8, share: 0.9, ceiling_per_s: 90_000.0 },
         NearCeiling { users: 8, share: 0.85, ceiling_per_s: 160_000.0 },
         SharedCores { users: Some(4), server: nginx(), shares: shares(), alone_per_s: Some(52_000.0) },
         SharedCores { users: None, server: nginx(), shares: shares(), alone_per_s: None },
@@ -113,6 +115,8 @@ pub(super) fn causes() -> Vec<Cause> {
     all.extend(server_unwatched().into_iter().map(|reason| NotWatched { reason }));
     let of_agent = |trouble| Cause::AgentTrouble { host: "web".into(), trouble };
     all.extend(agent_troubles().into_iter().map(of_agent));
+    let of_generator = |trouble| Cause::GeneratorTrouble { generator: "web-2".into(), trouble };
+    all.extend(generator_troubles().into_iter().map(of_generator));
     let database = || "mysql://ann@db/rooms".to_owned();
     all.extend(
         database_troubles().into_iter().map(|reason| DatabaseTrouble { database: database(), reason }),
@@ -156,6 +160,25 @@ fn agent_troubles() -> Vec<AgentTrouble> {
         ServerNotFound { reason: ServerUnwatched::NotListening { address: ([10, 0, 0, 1], 80).into() } },
         Redundant,
     ]
+}
+
+/// Everything that may go wrong with one of several generators.
+fn generator_troubles() -> Vec<GeneratorTrouble> {
+    use GeneratorLoss::*;
+    let losses = [
+        Ended { code: Some(255), stderr: "Connection to web closed by remote host.".into() },
+        Ended { code: None, stderr: String::new() },
+        Malformed,
+        Flooded,
+        Silent { silent_s: 5.2 },
+        Failed { reason: "cannot start a generator thread".into() },
+    ];
+    let mut all = vec![
+        GeneratorTrouble::Clock { error_us: 2_400.0 },
+        GeneratorTrouble::StartedLate { late_us: 31_000 },
+    ];
+    all.extend(losses.map(|loss| GeneratorTrouble::Lost { users: 12, loss }));
+    all
 }
 
 /// Everything that a database may not tell, and why.

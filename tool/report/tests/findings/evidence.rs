@@ -361,6 +361,8 @@ fn generator() -> Vec<GeneratorEvidence> {
     use GeneratorEvidence::*;
     vec![
         GeneratorBusy { busy: 0.99, threads: 2.0 },
+        OneGeneratorBusy { generator: "web".into(), busy: 0.99 },
+        OneGeneratorLate { generator: "web".into(), lag_us: 900.0, response_us: 1_200.0 },
         GeneratorStarved { share: 0.4 },
         GeneratorLate { lag_us: 4_000.0, response_us: 180.0 },
         GeneratorThrottled { periods: 0.9, cores: 0.1 },

@@ -16,6 +16,22 @@ pub enum GeneratorEvidence {
         /// Threads that it can make use of.
         threads: f64,
     },
+    /// The threads of one of several were busy.
+    OneGeneratorBusy {
+        /// Its name.
+        generator: String,
+        /// Busy share, 0 to 1.
+        busy: f64,
+    },
+    /// One of several handled events late.
+    OneGeneratorLate {
+        /// Its name.
+        generator: String,
+        /// 99th percentile of its lag, microseconds.
+        lag_us: f64,
+        /// Mean response time of all, microseconds.
+        response_us: f64,
+    },
     /// It waited for a processor.
     GeneratorStarved {
         /// Share of the time, 0 to 1.

@@ -16,7 +16,7 @@ use crate::common::{
 };
 
 /// Runs what follows where it sees no process but its own.
-pub(super) const HIDDEN: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+pub(crate) const HIDDEN: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /// Runs an agent for each caller at a socket, as the daemon of containers does.
 const DAEMON: &str = r#"
@@ -43,7 +43,7 @@ while chunk := stream.recv(65536): os.write(1, chunk)
 "#;
 
 /// Whether nstar can be kept from seeing the processes of this machine.
-pub(super) fn nstar_is_hidden_or_skip(test: &str) -> bool {
+pub(crate) fn nstar_is_hidden_or_skip(test: &str) -> bool {
     let hidden = succeeds(&[&HIDDEN[..], &["true"]].concat());
     assert!(hidden || std::env::var_os("CI").is_none(), "{test} needs namespaces, and CI must have them");
     if !hidden {
@@ -52,28 +52,28 @@ pub(super) fn nstar_is_hidden_or_skip(test: &str) -> bool {
     hidden
 }
 
-pub(super) fn succeeds(words: &[&str]) -> bool {
+pub(crate) fn succeeds(words: &[&str]) -> bool {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
 /// Another host.
-pub(super) struct Far {
+pub(crate) struct Far {
     // It ends before the namespace that it is in.
     server: Server,
-    pub(super) network: Network,
+    pub(crate) network: Network,
 }
 
 /// A network namespace behind a virtual link.
-pub(super) struct Network {
-    pub(super) name: String,
-    pub(super) address: [u8; 4],
+pub(crate) struct Network {
+    pub(crate) name: String,
+    pub(crate) address: [u8; 4],
 }
 
 impl Network {
     /// `None` where the kernel cannot do this; then it says so.
-    pub(super) fn make() -> Option<Self> {
+    pub(crate) fn make() -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let pid = std::process::id();
@@ -98,7 +98,7 @@ impl Network {
     }
 
     /// A program in this network, on a host that calls itself `far` and was started at a time of its own.
-    pub(super) fn on_far(&self, place: &Place, program: &[&str]) -> Command {
+    pub(crate) fn on_far(&self, place: &Place, program: &[&str]) -> Command {
         let boot_id = place.write(&format!("{}-boot-id", self.name), "far\n");
         let script = "hostname far && mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"";
         let mut command = Command::new("unshare");
@@ -115,16 +115,16 @@ impl Drop for Network {
 }
 
 /// A program that runs until dropped.
-pub(super) struct Daemon(std::process::Child);
+pub(crate) struct Daemon(std::process::Child);
 
 impl Daemon {
-    pub(super) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         Self(started.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
     }
 
     /// Waits until something holds that says it has begun its work.
-    pub(super) fn once(mut self, begun: impl Fn() -> bool) -> Self {
+    pub(crate) fn once(mut self, begun: impl Fn() -> bool) -> Self {
         let deadline = Instant::now() + PATIENCE;
         while !begun() {
             let ended = self.0.try_wait().expect("a child");
@@ -144,7 +144,7 @@ impl Drop for Daemon {
 
 impl Far {
     /// A host on which a Python server does this for each request; `None` where the kernel has no such hosts.
-    pub(super) fn serving(_: &Place, program: &str, through: &[&str]) -> Option<Self> {
+    pub(crate) fn serving(_: &Place, program: &str, through: &[&str]) -> Option<Self> {
         let network = Network::make()?;
         let port = free_port();
         let program = format!("{}{program}", HTTP.replace("127.0.0.1", "0.0.0.0"));
@@ -154,22 +154,22 @@ impl Far {
         Some(Self { server: Server::at((network.address, port).into(), command), network })
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.server.url("/")
     }
 
     /// What observes in its network, as a process of this machine like any other.
-    pub(super) fn in_its_network(&self) -> String {
+    pub(crate) fn in_its_network(&self) -> String {
         format!("ip netns exec {} {} agent", self.network.name, tool_program().display())
     }
 
     /// What observes there, through a daemon that runs an agent for whoever asks it.
-    pub(super) fn through_a_daemon(&self, place: &Place) -> Observed {
+    pub(crate) fn through_a_daemon(&self, place: &Place) -> Observed {
         self.through(place, &[])
     }
 
     /// The same where the agent sees only its own processes.
-    pub(super) fn through_a_daemon_that_sees_nothing(&self, place: &Place) -> Observed {
+    pub(crate) fn through_a_daemon_that_sees_nothing(&self, place: &Place) -> Observed {
         self.through(place, &HIDDEN)
     }
 
@@ -184,7 +184,7 @@ impl Far {
 }
 
 /// A command that observes, for as long as what it needs.
-pub(super) struct Observed {
+pub(crate) struct Observed {
     command: String,
     _daemon: Daemon,
 }

@@ -177,6 +177,29 @@ fn nstar_is_taken_along_names_the_holder_with_its_host_and_leaves_nothing() {
     eprintln!("UNDECIDED: this machine was too busy for a cause to be named, and every answer said so");
 }
 
+/// The same host makes half of the load and watches the server; the wrong key is told for either.
+#[test]
+fn load_is_made_by_a_host_that_ssh_reaches() {
+    let test = "load_is_made_by_a_host_that_ssh_reaches";
+    if !can_run(test) {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let Some(host) = SshHost::start(&place, test, &Special::default()) else { return };
+    let more = ["--generator", &host.url(), "--generator", "here"];
+    let outcome = host.load(&place, &more).exits(0);
+    assert!(!outcome.stderr.contains("--generator"), "{outcome}");
+    let run = place.run_file();
+    let names: Vec<_> = run["load"]["generators"].as_array().expect("generators").iter().collect();
+    assert!(names.len() == 2 && names[0]["name"] == "far", "{names:?}");
+    assert_eq!(entries(&place, "far-tmp"), [""; 0], "what was copied is gone");
+    use_config(&place, "stranger_config");
+    let url = host.far.url();
+    let generator = host.url();
+    let load = ["load", &url, "-d", "1s", "--generator", &generator];
+    self::run(&place, load.into_iter()).exits(1).complains("--generator: ").complains("cannot be reached");
+}
+
 #[test]
 fn nstar_of_the_same_version_there_is_used_and_of_another_is_not() {
     let test = "nstar_of_the_same_version_there_is_used_and_of_another_is_not";

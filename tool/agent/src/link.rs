@@ -1,0 +1,78 @@
+//! An agent that was started somewhere, and the stream to it.
+
+use std::process;
+use std::time::Duration;
+
+use crate::endpoint::Endpoint;
+use crate::protocol::{About, Command};
+use crate::ssh::Connection;
+use crate::stream::{End, Stream};
+use crate::trouble::StartError;
+
+/// How long an agent has to answer when it is started: pulling up a container's process may take seconds.
+pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Round trips at the start, so that the clocks are aligned before anything else.
+const PINGS: u64 = 8;
+
+/// This very program, even where its file has been replaced since.
+pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// A running agent, until dropped.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) about: About,
+    // Ends before the connection that it runs over.
+    pub(crate) stream: Stream,
+    _connection: Option<Connection>,
+}
+
+impl Link {
+    /// Starts an agent and aligns its clock with ours. `with_sudo` lets it see everything on a host that is reached by ssh.
+    pub(crate) fn start(endpoint: &Endpoint, with_sudo: bool) -> Result<Self, StartError> {
+        let (command, connection) = match endpoint {
+            Endpoint::Here => (here(), None),
+            Endpoint::Command(words) => (command(words), None),
+            Endpoint::Ssh(host) => {
+                let connection = Connection::new(endpoint, host)?;
+                (connection.agent(with_sudo)?, Some(connection))
+            }
+        };
+        let program = command.get_program().to_string_lossy().into_owned();
+        let stream = Stream::start(command).map_err(|source| StartError::NotRun { program, source })?;
+        let began = stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.about.is_some());
+        let failure = |began: bool| if began { None } else { Some(why_not(&stream, endpoint)) };
+        failure(began).map_or(Ok(()), Err)?;
+        for number in 1..=PINGS {
+            stream.ask(Command::Ping(0));
+            let answered = stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.pongs >= number);
+            failure(answered).map_or(Ok(()), Err)?;
+        }
+        let about = stream.shared.lock().about.clone().unwrap_or_default();
+        Ok(Self { about, stream, _connection: connection })
+    }
+}
+
+/// An agent beside this process. It is known by the name of the program, where its file is still there.
+fn here() -> process::Command {
+    let program = std::env::current_exe().ok().filter(|path| path.exists());
+    let mut command = process::Command::new(program.unwrap_or_else(|| OWN_PROGRAM.into()));
+    command.arg("agent");
+    command
+}
+
+fn command(words: &[String]) -> process::Command {
+    let mut command = process::Command::new(words.first().map_or("", String::as_str));
+    command.args(words.get(1..).unwrap_or_default());
+    command
+}
+
+/// Why an agent did not answer.
+fn why_not(stream: &Stream, endpoint: &Endpoint) -> StartError {
+    let (endpoint, stderr) = (Box::new(endpoint.clone()), stream.last_words());
+    match stream.end() {
+        Some(End::Protocol(source)) => StartError::Protocol { endpoint, source, stderr },
+        Some(End::Closed) => StartError::Ended { endpoint, code: stream.exit_code(), stderr },
+        None => StartError::Silent { endpoint, limit_s: ANSWER_PATIENCE.as_secs(), stderr },
+    }
+}

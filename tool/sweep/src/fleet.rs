@@ -1,0 +1,519 @@
+//! Several generators elsewhere that make one load together.
+//!
+//! Users are dealt over them in proportion to what each can make, which is tested first. All begin at one instant, and what
+//! they count is merged slice by slice; nothing is averaged. A generator that is lost takes what was being measured with
+//! it: nothing of that is used, and the others begin again or the run ends, as asked.
+
+mod joining;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use agent::protocol::{Begin, Prepared, Started};
+use agent::{Endpoint, RemoteGenerator, StartError, TooLarge};
+use analysis::run::{GeneratorHost, GeneratorLoss, GeneratorTrouble};
+use analysis::ticks::Tick;
+use load::fleet::{MEMBERS_MAX, Member as Place, deal};
+use load::{Pacing, Plan, ProbeReport, RequestTotal, SLICE_US, Stop, Think};
+use observe::monotonic_us;
+
+use self::joining::{Joining, Owner, Slices, Start};
+use crate::driver::{DriveError, Told};
+use crate::elsewhere::unused;
+
+/// Generators are told so long before they begin, so that all have heard it by then.
+const LEAD_US: u64 = 100_000;
+
+/// A generator that sends nothing for longer is lost: it sends something fifty times a second.
+const SILENT_US: u64 = 5_000_000;
+
+/// Beginning so much later than asked for is told.
+const LATE_US: u64 = 20_000;
+
+/// A clock known no better than this is told.
+const CLOCK_ERROR_US: f64 = 1_000.0;
+
+/// Time between looks at what has come: a fraction of a slice.
+const LOOK: Duration = Duration::from_millis(4);
+
+/// Where load is made, if not here.
+#[derive(Debug, Clone, Default)]
+pub struct Generators {
+    /// The commands and hosts; none: the load is made by this process.
+    pub endpoints: Vec<Endpoint>,
+    /// Threads of each; `None`: one for each processor that it may use.
+    pub threads: Option<u32>,
+    /// What happens when one is lost.
+    pub on_loss: OnLoss,
+}
+
+/// What happens when one of several generators is lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnLoss {
+    /// What was being measured is measured again without it, and that is told.
+    #[default]
+    Repeat,
+    /// The run fails.
+    End,
+}
+
+/// Reasons why several generators cannot make a load together.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// One could not be started.
+    #[error("--generator: {0}")]
+    Start(#[from] StartError),
+    /// There are more than can share a load.
+    #[error("--generator: {0} were named, and {MEMBERS_MAX} at most can make a load together")]
+    TooMany(usize),
+    /// The load cannot be sent to them.
+    #[error("--generator: {0}")]
+    TooLarge(#[from] TooLarge),
+    /// One was lost, or cannot make the load.
+    #[error("the generator on {name} {}", lost(loss))]
+    Lost {
+        /// Its name.
+        name: String,
+        /// How it was lost.
+        loss: GeneratorLoss,
+    },
+    /// One may not have as many users as it is to have.
+    #[error(
+        "the generator on {name} is to have {users} users, and its limit on open files allows {allowed}: raise it there \
+         (`ulimit -n`), or use fewer users"
+    )]
+    TooFewFiles {
+        /// Its name.
+        name: String,
+        /// Users that it is to have.
+        users: u32,
+        /// Users that the limit allows.
+        allowed: u32,
+    },
+}
+
+fn lost(loss: &GeneratorLoss) -> String {
+    match loss {
+        GeneratorLoss::Ended { code, stderr } => {
+            let code =
+                code.map_or_else(|| " by a signal".to_owned(), |code| format!(" with exit code {code}"));
+            let said = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+            format!("ended{code}{said}")
+        }
+        GeneratorLoss::Malformed => "sent what no generator sends".to_owned(),
+        GeneratorLoss::Flooded => "sent more than a generator may".to_owned(),
+        GeneratorLoss::Silent { silent_s } => {
+            format!("sent nothing for {silent_s:.0} s: it, or the way there, stalled")
+        }
+        GeneratorLoss::Failed { reason } => format!("says: {reason}"),
+    }
+}
+
+/// Generators that make a load together.
+pub(crate) struct Fleet {
+    members: Vec<Member>,
+    addresses: Vec<SocketAddr>,
+    on_loss: OnLoss,
+    /// Requests per second of all together, in an open loop.
+    rate_per_s: Option<f64>,
+    users: u32,
+    think: Option<Think>,
+    /// Whether the generators have not been told the number of users yet.
+    pending: bool,
+    /// The number of what is under way, and when it was to begin.
+    under_way: (u64, u64),
+    joining: Joining,
+    stall_limit_us: u64,
+    troubles: Vec<(String, GeneratorTrouble)>,
+}
+
+/// One of them.
+struct Member {
+    name: Arc<str>,
+    /// `None` once it is lost.
+    remote: Option<RemoteGenerator>,
+    prepared: Prepared,
+    weight: u32,
+    users: u32,
+    slices: Slices,
+    /// When a slice came last.
+    heard_us: u64,
+    /// When what is under way ended by itself.
+    finished_us: Option<u64>,
+    /// By how much it began something later than asked for, at worst.
+    late_us: u64,
+    /// By how much its clock is ahead of ours, and how well that was known at worst, microseconds.
+    clock: (i64, f64),
+}
+
+impl Fleet {
+    /// Starts all, tests what each can make, deals the load, and sends the first request of each to each server.
+    pub(crate) fn start(
+        generators: &Generators,
+        plan: &Plan,
+        users_max: u32,
+    ) -> Result<(Self, Vec<ProbeReport>), FleetError> {
+        let mut members = started(generators)?;
+        prepare(&mut members, plan, generators.threads)?;
+        let answers = share(&members, plan)?;
+        let addresses: BTreeSet<_> = answers.iter().flat_map(|started| &started.addresses).copied().collect();
+        let fleet = Self {
+            members,
+            addresses: addresses.into_iter().collect(),
+            on_loss: generators.on_loss,
+            rate_per_s: match plan.pacing {
+                Pacing::Open { rate_per_s, .. } => Some(rate_per_s),
+                Pacing::Closed { .. } => None,
+            },
+            users: 0,
+            think: None,
+            pending: false,
+            under_way: (0, 0),
+            joining: Joining::new(Start::Together),
+            stall_limit_us: load::stall_limit_us(plan),
+            troubles: Vec::new(),
+        };
+        fleet.check_files(&fleet.dealt(users_max))?;
+        let probes = answers.into_iter().flat_map(|started| started.probes).collect();
+        Ok((fleet, probes))
+    }
+}
+
+/// Starts an agent at each endpoint, all at the same time.
+fn started(generators: &Generators) -> Result<Vec<Member>, FleetError> {
+    if generators.endpoints.len() > MEMBERS_MAX {
+        return Err(FleetError::TooMany(generators.endpoints.len()));
+    }
+    let remotes: Vec<_> = thread::scope(|scope| {
+        let start = |endpoint| scope.spawn(move || RemoteGenerator::start(endpoint, false));
+        let starting: Vec<_> = generators.endpoints.iter().map(start).collect();
+        starting
+            .into_iter()
+            .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut names = BTreeSet::new();
+    remotes.into_iter().map(|remote| Ok(Member::new(remote?, &mut names))).collect()
+}
+
+/// Has all make ready, and finds out how much each can make.
+fn prepare(members: &mut [Member], plan: &Plan, threads: Option<u32>) -> Result<(), FleetError> {
+    for remote in members.iter().filter_map(|member| member.remote.as_ref()) {
+        remote.prepare(plan, threads)?;
+    }
+    for member in members.iter_mut() {
+        member.prepared = member.ask(RemoteGenerator::prepared)?;
+    }
+    // Where one could not be tested, threads stand for what each can make.
+    let all_tested = members.iter().all(|member| member.prepared.ceiling_per_s.is_some());
+    for member in members {
+        let ceiling_per_s = member.prepared.ceiling_per_s.filter(|ceiling| all_tested && *ceiling >= 1.0);
+        member.weight = ceiling_per_s.map_or(member.prepared.threads, |ceiling| ceiling as u32).max(1);
+    }
+    Ok(())
+}
+
+/// Tells each its place, and returns how the servers answered it.
+fn share(members: &[Member], plan: &Plan) -> Result<Vec<Started>, FleetError> {
+    let weights: Vec<u32> = members.iter().map(|member| member.weight).collect();
+    for (index, member) in members.iter().enumerate() {
+        if let (Some(remote), Some(place)) = (&member.remote, Place::new(weights.clone(), index)) {
+            remote.start_load(place);
+        }
+    }
+    let servers = u32::try_from(plan.scenario.bases().len()).unwrap_or(u32::MAX);
+    let longest = plan.timeout.saturating_mul(servers);
+    members.iter().map(|member| member.ask(|remote| remote.started(longest))).collect()
+}
+
+impl Fleet {
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// The process numbers of those that run beside this process.
+    pub(crate) fn beside(&self) -> Vec<u32> {
+        let here = agent::serve::about();
+        let abouts =
+            self.members.iter().filter_map(|member| member.remote.as_ref()).map(RemoteGenerator::about);
+        abouts.filter(|about| about.is_beside(&here)).map(|about| about.pid).collect()
+    }
+
+    /// Changes the number of users of all together from what is collected next on.
+    pub(crate) fn set_users(&mut self, users: u32) {
+        self.users = users;
+        self.pending = true;
+    }
+
+    /// Changes the think time from then on.
+    pub(crate) fn set_think(&mut self, think: Think) {
+        self.think = Some(think);
+        self.pending = true;
+    }
+
+    /// Collects ticks for this long, or until interrupted.
+    pub(crate) fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
+        if self.pending {
+            self.begin(None)?;
+        }
+        let mut ticks = Vec::new();
+        loop {
+            self.hear()?;
+            while ticks.len() as u64 * SLICE_US < for_us
+                && let Some(tick) = self.next_tick()
+            {
+                ticks.push(tick);
+            }
+            if ticks.len() as u64 * SLICE_US >= for_us || interrupt.load(Ordering::Relaxed) {
+                return Ok(ticks);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Runs until `stop`, or until interrupted. A number of requests ends too where the servers are gone.
+    pub(crate) fn run(&mut self, stop: Stop, interrupt: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
+        if let Stop::Time(time) = stop {
+            return self.collect(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), interrupt);
+        }
+        self.begin(Some(stop))?;
+        let (mut ticks, begun_us) = (Vec::<Tick>::new(), self.under_way.1);
+        loop {
+            self.hear()?;
+            ticks.extend(std::iter::from_fn(|| self.next_tick()));
+            // Slices of a generator may lie half a slice later here than there, and what they hold with them.
+            let reached_us = ticks.last().map_or(0, |tick| tick.start_us);
+            let finished_us =
+                self.finished_us().filter(|us| *us <= reached_us).map(|us| us.max(end_of(&ticks)));
+            let is_over = interrupt.load(Ordering::Relaxed) || load::stalled_us(&ticks) > self.stall_limit_us;
+            if finished_us.is_some() || is_over {
+                return Ok(load::trim(ticks, begun_us, finished_us));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// What is known by now of each.
+    pub(crate) fn told(&self) -> Told {
+        let of_members = self.members.iter().flat_map(Member::troubles);
+        Told {
+            hosts: self.members.iter().map(Member::host).collect(),
+            troubles: self.troubles.iter().cloned().chain(of_members).collect(),
+        }
+    }
+
+    /// Ends the load. Returns the totals of every kind of request, of the generators that were not lost.
+    pub(crate) fn finish(self) -> Vec<RequestTotal> {
+        let remotes: Vec<_> = self.members.into_iter().filter_map(|member| member.remote).collect();
+        remotes.iter().for_each(RemoteGenerator::finish);
+        let mut all = Vec::<RequestTotal>::new();
+        for totals in remotes.iter().filter_map(|remote| remote.totals().ok()) {
+            if all.is_empty() {
+                all = totals;
+            } else {
+                all.iter_mut().zip(&totals).for_each(|(all, one)| all.add(one));
+            }
+        }
+        all
+    }
+
+    /// Users of each that is not lost, in their order.
+    fn dealt(&self, users: u32) -> Vec<u32> {
+        let alive = self.members.iter().filter(|member| member.remote.is_some());
+        deal(&alive.map(|member| member.weight).collect::<Vec<_>>(), users)
+    }
+
+    fn check_files(&self, dealt: &[u32]) -> Result<(), FleetError> {
+        let alive = self.members.iter().filter(|member| member.remote.is_some());
+        for (member, &users) in alive.zip(dealt) {
+            let allowed = member.prepared.users_max;
+            if users > allowed {
+                return Err(FleetError::TooFewFiles { name: member.name.to_string(), users, allowed });
+            }
+        }
+        Ok(())
+    }
+
+    /// Has all begin at one instant.
+    fn begin(&mut self, stop: Option<Stop>) -> Result<(), FleetError> {
+        let dealt = self.dealt(self.users);
+        self.check_files(&dealt)?;
+        self.pending = false;
+        let (number, at_us) = (self.under_way.0 + 1, monotonic_us() + LEAD_US);
+        self.under_way = (number, at_us);
+        self.joining = Joining::new(if stop.is_some() { Start::First } else { Start::Together });
+        let stops = stops(stop, &dealt);
+        let alive = self.members.iter_mut().filter(|member| member.remote.is_some());
+        for ((member, users), stop) in alive.zip(dealt).zip(stops) {
+            // The rate goes with the connections; one without connections sends nothing, whatever its rate.
+            let share = f64::from(users.max(1)) / f64::from(self.users.max(1));
+            let rate_per_s = self.rate_per_s.map(|rate| rate * share);
+            member.begin(Begin { number, at_us, users, think: self.think, rate_per_s, stop });
+        }
+        Ok(())
+    }
+
+    /// Takes what has come from each.
+    fn hear(&mut self) -> Result<(), DriveError> {
+        let (under_way, now_us) = (self.under_way, monotonic_us());
+        for index in 0..self.members.len() {
+            let heard = self.members.get_mut(index).map_or(Ok(()), |member| member.hear(under_way, now_us));
+            heard.map_err(|loss| self.lose(index, loss))?;
+        }
+        Ok(())
+    }
+
+    /// Goes on without one, or not at all.
+    fn lose(&mut self, index: usize, loss: GeneratorLoss) -> DriveError {
+        self.pending = true;
+        let name = self.members.get_mut(index).map_or_else(String::new, |member| {
+            member.remote = None;
+            member.name.to_string()
+        });
+        let error = FleetError::Lost { name: name.clone(), loss: loss.clone() };
+        if self.on_loss == OnLoss::End || self.members.iter().all(|member| member.remote.is_none()) {
+            return DriveError::Fleet(error);
+        }
+        self.troubles.push((name, GeneratorTrouble::Lost { users: self.users, loss }));
+        DriveError::Again(error)
+    }
+
+    fn next_tick(&mut self) -> Option<Tick> {
+        let alive = self.members.iter_mut().filter(|member| member.remote.is_some());
+        let mut all: Vec<_> = alive.map(Member::owned).collect();
+        self.joining.next(&mut all)
+    }
+
+    /// When the last request of all ended, once every generator has made its number.
+    fn finished_us(&self) -> Option<u64> {
+        let alive = self.members.iter().filter(|member| member.remote.is_some());
+        alive.map(|member| member.finished_us).try_fold(0, |latest, one| Some(one?.max(latest)))
+    }
+}
+
+/// A time within the last tick in which a request ended, microseconds; 0 where none did.
+fn end_of(ticks: &[Tick]) -> u64 {
+    let ended = |tick: &&Tick| tick.completed > 0 || !tick.errors.is_empty();
+    ticks.iter().rev().find(ended).map_or(0, |tick| tick.start_us + 1)
+}
+
+/// What each is to make: of a total its part, in proportion to its users.
+fn stops(stop: Option<Stop>, users: &[u32]) -> Vec<Option<Stop>> {
+    let Some(Stop::Total(total)) = stop else { return vec![stop; users.len()] };
+    let all = users.iter().map(|users| u128::from(*users)).sum::<u128>().max(1);
+    let up_to = |users: u128| u64::try_from(u128::from(total) * users / all).unwrap_or(u64::MAX);
+    let mut before = 0;
+    let part = |users: &u32| {
+        let after = before + u128::from(*users);
+        let part = up_to(after) - up_to(before);
+        before = after;
+        Some(Stop::Total(part))
+    };
+    users.iter().map(part).collect()
+}
+
+impl Member {
+    fn new(remote: RemoteGenerator, names: &mut BTreeSet<String>) -> Self {
+        Self {
+            name: unused(&remote.about().host, names).into(),
+            remote: Some(remote),
+            prepared: Prepared::default(),
+            weight: 1,
+            users: 0,
+            slices: Slices::default(),
+            heard_us: 0,
+            finished_us: None,
+            late_us: 0,
+            clock: (0, 0.0),
+        }
+    }
+
+    /// Asks for something without which the load cannot be made.
+    fn ask<T>(
+        &self,
+        ask: impl FnOnce(&RemoteGenerator) -> Result<T, GeneratorLoss>,
+    ) -> Result<T, FleetError> {
+        let lost = |loss| FleetError::Lost { name: self.name.to_string(), loss };
+        let gone = GeneratorLoss::Ended { code: None, stderr: String::new() };
+        self.remote.as_ref().map_or(Err(gone), ask).map_err(lost)
+    }
+
+    fn begin(&mut self, begin: Begin) {
+        self.users = begin.users;
+        self.slices = Slices::default();
+        self.finished_us = None;
+        self.heard_us = begin.at_us;
+        if let Some(remote) = &self.remote {
+            let (ahead_us, error_us) = remote.clock();
+            self.clock = (ahead_us, error_us.max(self.clock.1));
+            remote.begin(begin);
+        }
+    }
+
+    /// Takes what came of what has this number and was to begin then.
+    fn hear(&mut self, (number, at_us): (u64, u64), now_us: u64) -> Result<(), GeneratorLoss> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let progress = remote.take()?;
+        for (_, tick) in progress.ticks.into_iter().filter(|(of, _)| *of == number) {
+            let near_us = remote.near_us(tick.start_us);
+            self.slices.add(tick, near_us, now_us).map_err(|_| GeneratorLoss::Malformed)?;
+            self.heard_us = now_us;
+        }
+        let of_this = |(of, us): (u64, u64)| (of == number).then_some(us);
+        self.finished_us = progress.finished.and_then(of_this);
+        let begun_us = progress.begun.and_then(of_this).unwrap_or(at_us);
+        self.late_us = begun_us.saturating_sub(at_us).max(self.late_us);
+        let silent_us = now_us.saturating_sub(self.heard_us);
+        if number > 0 && silent_us > SILENT_US {
+            return Err(GeneratorLoss::Silent { silent_s: silent_us as f64 / 1e6 });
+        }
+        Ok(())
+    }
+
+    fn owned(&mut self) -> (Owner, &mut Slices) {
+        (Owner { name: Arc::clone(&self.name), users: self.users }, &mut self.slices)
+    }
+
+    fn host(&self) -> GeneratorHost {
+        GeneratorHost {
+            name: self.name.to_string(),
+            threads: self.prepared.threads,
+            ceiling_per_s: self.prepared.ceiling_per_s,
+            clock_offset_us: self.clock.0,
+            clock_error_us: self.clock.1,
+        }
+    }
+
+    fn troubles(&self) -> Vec<(String, GeneratorTrouble)> {
+        let error_us = self.clock.1;
+        let clock = (error_us > CLOCK_ERROR_US).then_some(GeneratorTrouble::Clock { error_us });
+        let late =
+            (self.late_us > LATE_US).then_some(GeneratorTrouble::StartedLate { late_us: self.late_us });
+        clock.into_iter().chain(late).map(|trouble| (self.name.to_string(), trouble)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_total_is_split_without_loss() {
+        let total = |total, users: &[u32]| -> Vec<u64> {
+            let of = |stop| if let Some(Stop::Total(part)) = stop { part } else { panic!("{stop:?}") };
+            stops(Some(Stop::Total(total)), users).into_iter().map(of).collect()
+        };
+        assert_eq!(total(100, &[1, 1, 2]), [25, 25, 50]);
+        assert_eq!(total(10, &[3, 0, 4]), [4, 0, 6]);
+        assert_eq!(
+            total(u64::MAX, &[1, 1, 1]).iter().map(|part| u128::from(*part)).sum::<u128>(),
+            u64::MAX.into()
+        );
+        assert_eq!(stops(Some(Stop::PerUser(7)), &[1, 2]), [Some(Stop::PerUser(7)); 2]);
+        assert_eq!(stops(None, &[1, 2]), [None; 2]);
+    }
+}
