@@ -31,6 +31,9 @@ const LEAD_US: u64 = 100_000;
 /// A generator that sends nothing for longer is lost: it sends something fifty times a second.
 const SILENT_US: u64 = 5_000_000;
 
+/// Not to have looked for longer is no ordinary pause between two looks.
+const UNLOOKED_US: u64 = 500_000;
+
 /// Beginning so much later than asked for is told.
 const LATE_US: u64 = 20_000;
 
@@ -126,6 +129,8 @@ pub(crate) struct Fleet {
     pending: bool,
     /// The number of what is under way, and when it was to begin.
     under_way: (u64, u64),
+    /// When it was looked last whether anything came.
+    looked_us: u64,
     joining: Joining,
     stall_limit_us: u64,
     troubles: Vec<(String, GeneratorTrouble)>,
@@ -173,6 +178,7 @@ impl Fleet {
             think: None,
             pending: false,
             under_way: (0, 0),
+            looked_us: monotonic_us(),
             joining: Joining::new(Start::Together),
             stall_limit_us: load::stall_limit_us(plan),
             troubles: Vec::new(),
@@ -360,6 +366,14 @@ impl Fleet {
     /// Takes what has come from each.
     fn hear(&mut self) -> Result<(), DriveError> {
         let (under_way, now_us) = (self.under_way, monotonic_us());
+        // While nobody looked, nobody was silent: this process may have been stopped itself.
+        let unlooked_us = now_us.saturating_sub(self.looked_us);
+        self.looked_us = now_us;
+        if unlooked_us > UNLOOKED_US {
+            self.members
+                .iter_mut()
+                .for_each(|member| member.heard_us = member.heard_us.saturating_add(unlooked_us));
+        }
         for index in 0..self.members.len() {
             let heard = self.members.get_mut(index).map_or(Ok(()), |member| member.hear(under_way, now_us));
             heard.map_err(|loss| self.lose(index, loss))?;
