@@ -19,7 +19,7 @@ lint:
 # stays out: it needs ptrace(2), which a container may forbid. A compiler of the stable channel has the sanitizers, and
 # has to be told. Instructions are not counted: what is built so runs under no other tool.
 sanitize:
-	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 \
+	RUST_TEST_THREADS=4 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 \
 	  cargo test -p engine -p wire -p load -p observe --tests --locked --target $(shell rustc --print host-tuple) --target-dir target/asan \
 	  -- --skip instructions::
 
