@@ -94,9 +94,12 @@ class Database:
     def __init__(self, address):
         import pymysql
 
-        _, port, self.what, us = address.split(":")
+        _, port, self.what, us, file = address.split(":", 4)
         self.seconds = int(us) / 1e6
-        self.session = pymysql.connect(host="127.0.0.1", port=int(port), user="nstar", database="nstar")
+        with open(file) as password:
+            self.session = pymysql.connect(
+                host="127.0.0.1", port=int(port), user="nstar", password=password.read(), database="nstar"
+            )
 
     def request(self):
         cursor = self.session.cursor()

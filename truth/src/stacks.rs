@@ -11,7 +11,7 @@ mod python;
 mod rust;
 mod script;
 
-use std::{net::TcpStream, path::Path};
+use std::{io::Write, net::TcpStream, os::unix::fs::OpenOptionsExt, path::Path};
 
 use database_server::DatabaseServer;
 
@@ -52,7 +52,7 @@ pub(crate) enum Address {
     Http(String),
     /// FastCGI at a unix socket, and the program to be run.
     FastCgi { socket: String, program: String },
-    /// Statements, in a form of the suite's own: `mysql:PORT:row|statement:MICROSECONDS`.
+    /// Statements, in a form of the suite's own: `mysql:PORT:row|statement:MICROSECONDS:FILE`, with the password in the file.
     Database(String),
 }
 
@@ -100,6 +100,15 @@ impl Start<'_> {
     fn write(&self, name: &str, text: &str) -> Result<String, Trouble> {
         let path = self.folder.join(name);
         std::fs::write(&path, text).map_err(Trouble::io(format!("write {}", path.display())))?;
+        Ok(path.display().to_string())
+    }
+
+    /// Writes a file into the tier's folder that nobody else may read.
+    fn write_secret(&self, name: &str, text: &str) -> Result<String, Trouble> {
+        let path = self.folder.join(name);
+        let file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&path);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(Trouble::io(format!("write {}", path.display())))?;
         Ok(path.display().to_string())
     }
 

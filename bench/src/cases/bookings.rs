@@ -1,6 +1,6 @@
 //! Durable room bookings over HTTP, against programs that only insert the same rows. All share both processors.
 
-use std::{cell::Cell, fs};
+use std::{cell::Cell, fs, os::unix::fs::PermissionsExt};
 
 use bench::{ROOMS_PER_USER, days};
 use database_server::{DatabaseServer, Kind, Settings};
@@ -34,10 +34,11 @@ struct BookingServer<'a> {
 }
 
 impl<'a> BookingServer<'a> {
-    fn open(workspace: &'a Workspace, database: &str, users: u32, turns: u32) -> Result<Self> {
+    fn open(workspace: &'a Workspace, database: &[&str], users: u32, turns: u32) -> Result<Self> {
         let rooms = (users * ROOMS_PER_USER * turns).to_string();
         let key = workspace.path("booking.key").display().to_string();
-        let flags = ["booking", "--database", database, "--key", &key, "--rooms", &rooms, "--allow-test-ids"];
+        let flags = ["booking", "--key", &key, "--rooms", &rooms, "--allow-test-ids", "--database"];
+        let flags = [&flags, database].concat();
         Ok(BookingServer {
             workspace,
             server: workspace.serve_ours_shared(&flags)?,
@@ -84,7 +85,7 @@ fn scenario_text(first: u32, rooms: u32) -> String {
 /// Bookings on SQLite against bare inserts: one per commit, and 32 per commit.
 pub(super) fn sqlite(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     let ours_at = workspace.path("booking.db").display().to_string();
-    let desk = BookingServer::open(workspace, &ours_at, USERS, effort.rounds as u32)?;
+    let desk = BookingServer::open(workspace, &[&ours_at], USERS, effort.rounds as u32)?;
     let mut raw = [RawInserts::new(workspace, 1, 5.0, effort)?, RawInserts::new(workspace, 32, 0.5, effort)?];
     let mut ours = Vec::new();
     for turn in 0..effort.rounds as u32 {
@@ -115,7 +116,7 @@ impl RawInserts {
     fn new(workspace: &Workspace, batch: u32, reach: f64, effort: Effort) -> Result<Self> {
         let file = workspace.path(&format!("raw-{batch}.db")).display().to_string();
         // A server creates the tables and the rooms.
-        drop(BookingServer::open(workspace, &file, USERS, effort.rounds as u32)?);
+        drop(BookingServer::open(workspace, &[&file], USERS, effort.rounds as u32)?);
         Ok(Self { file, batch, reach, per_s: Vec::new() })
     }
 
@@ -135,7 +136,8 @@ pub(super) fn servers(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>>
     let mut rows = Vec::new();
     for (kind, peer) in [(Kind::Mariadb, "mariadb-slap"), (Kind::Postgres, "pgbench")] {
         let server = start(kind)?;
-        let desk = BookingServer::open(workspace, &server.url(NAME, ""), USERS, effort.rounds as u32)?;
+        let login = Login::write(workspace, &server)?;
+        let desk = BookingServer::open(workspace, &login.words(), USERS, effort.rounds as u32)?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..effort.rounds {
             ours.push(desk.per_s(USERS, effort)?);
@@ -156,10 +158,11 @@ pub(super) fn servers(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>>
 pub(super) fn many_users(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     let turns = 3 * effort.rounds as u32;
     let file = workspace.path("many.db").display().to_string();
-    let mut rows = vec![against_fewer(workspace, "SQLite", &file, turns, effort)?];
+    let mut rows = vec![against_fewer(workspace, "SQLite", &[&file], turns, effort)?];
     for kind in [Kind::Mariadb, Kind::Postgres] {
         let server = start(kind)?;
-        rows.push(against_fewer(workspace, &kind.to_string(), &server.url(NAME, ""), turns, effort)?);
+        let login = Login::write(workspace, &server)?;
+        rows.push(against_fewer(workspace, &kind.to_string(), &login.words(), turns, effort)?);
     }
     Ok(rows)
 }
@@ -167,7 +170,7 @@ pub(super) fn many_users(workspace: &Workspace, effort: Effort) -> Result<Vec<Ro
 fn against_fewer(
     workspace: &Workspace,
     name: &str,
-    database: &str,
+    database: &[&str],
     turns: u32,
     effort: Effort,
 ) -> Result<Row> {
@@ -186,6 +189,27 @@ fn column(turns: &[Vec<f64>], index: usize) -> Vec<f64> {
     turns.iter().filter_map(|turn| turn.get(index)).copied().collect()
 }
 
+/// How a booking server logs in to a database server.
+struct Login {
+    url: String,
+    password_file: String,
+}
+
+impl Login {
+    fn write(workspace: &Workspace, server: &DatabaseServer) -> Result<Self> {
+        let file = workspace.path("database.password");
+        fs::write(&file, "")?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+        fs::write(&file, server.password())?;
+        Ok(Self { url: server.url(NAME), password_file: file.display().to_string() })
+    }
+
+    /// What follows `--database`.
+    fn words(&self) -> [&str; 3] {
+        [&self.url, "--database-password-file", &self.password_file]
+    }
+}
+
 fn start(kind: Kind) -> Result<DatabaseServer> {
     let server = DatabaseServer::start(kind, Settings { connections: 128, ..Settings::default() })?;
     server.create(NAME)?;
@@ -198,8 +222,8 @@ fn start(kind: Kind) -> Result<DatabaseServer> {
 /// Returns the rows per second that a database's own load program inserts with its best number of connections.
 fn best_of(workspace: &Workspace, server: &DatabaseServer, effort: Effort) -> Result<f64> {
     let rates = CONCURRENCY.map(|connections| match server.kind() {
-        Kind::Mariadb => slap(server.port(), connections, effort),
-        Kind::Postgres => pgbench(workspace, server.port(), connections, effort),
+        Kind::Mariadb => slap(server, connections, effort),
+        Kind::Postgres => pgbench(workspace, server, connections, effort),
     });
     rates.into_iter().try_fold(0.0, |best, rate| Ok(f64::max(best, rate?)))
 }
@@ -209,7 +233,8 @@ const ROOMS: u32 = USERS * ROOMS_PER_USER;
 
 const COLUMNS: &str = "INSERT INTO bookings (room, day, slot, name, aadhaar_hash, aadhaar_last4, version, booked_at_us, booked_from) VALUES";
 
-fn slap(port: u16, connections: u32, effort: Effort) -> Result<f64> {
+fn slap(server: &DatabaseServer, connections: u32, effort: Effort) -> Result<f64> {
+    let port = server.port();
     let statements = STATEMENTS_PER_S * effort.seconds / connections * connections;
     let insert = format!(
         "{COLUMNS} (1 + FLOOR(RAND() * {ROOMS}), LPAD(HEX(UUID_SHORT() & 0xFFFFFFFFFF), 10, '0'), '', 'abcdefghijkl', REPEAT(CHAR(7), 32), '4315', 1, 1, '127.0.0.1')"
@@ -220,7 +245,7 @@ fn slap(port: u16, connections: u32, effort: Effort) -> Result<f64> {
     );
     let words =
         [flags.split_whitespace().map(String::from).collect(), vec![format!("--query={insert}")]].concat();
-    let said = cpu::run_on(SHARED, &words, &[0])?.stdout;
+    let said = with_password(server, &words)?;
     let seconds =
         said.lines().find_map(|line| line.split_once("Average number of seconds to run all queries:"));
     let seconds = seconds.and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<f64>().ok());
@@ -228,7 +253,14 @@ fn slap(port: u16, connections: u32, effort: Effort) -> Result<f64> {
     Ok(f64::from(statements) / seconds)
 }
 
-fn pgbench(workspace: &Workspace, port: u16, connections: u32, effort: Effort) -> Result<f64> {
+/// Runs a database's own load program and returns what it printed.
+fn with_password(server: &DatabaseServer, words: &[String]) -> Result<String> {
+    let password = [(server.password_variable(), server.password())];
+    Ok(cpu::run_on_with(SHARED, words, &[0], &password)?.stdout)
+}
+
+fn pgbench(workspace: &Workspace, server: &DatabaseServer, connections: u32, effort: Effort) -> Result<f64> {
+    let port = server.port();
     let script = workspace.path("insert.sql");
     let values = "(:room, lpad(to_hex(nextval('turns')), 10, '0'), '', 'abcdefghijkl', \
                   decode(repeat('07', 32), 'hex'), '4315', 1, 1, '127.0.0.1')";
@@ -239,7 +271,7 @@ fn pgbench(workspace: &Workspace, port: u16, connections: u32, effort: Effort) -
         script.display()
     );
     let words: Vec<String> = flags.split_whitespace().map(String::from).collect();
-    let said = cpu::run_on(SHARED, &words, &[0])?.stdout;
+    let said = with_password(server, &words)?;
     let rate = said.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
     rate.ok_or_else(|| format!("pgbench gave no rate: {said}").into())
 }

@@ -24,11 +24,22 @@ pub(crate) fn run_on(
     words: &[String],
     accepted: &[i32],
 ) -> Result<ProgramRun> {
+    run_on_with(processors, words, accepted, &[])
+}
+
+/// As [`run_on`], with variables in the program's environment.
+pub(crate) fn run_on_with(
+    processors: impl fmt::Display,
+    words: &[String],
+    accepted: &[i32],
+    variables: &[(&str, &str)],
+) -> Result<ProgramRun> {
     // bash's `time` reports what wait4 returned, in milliseconds.
     let script = r#"TIMEFORMAT="%3U %3S"; time taskset -c "$@""#;
     let output = Command::new("bash")
         .args(["-c", script, "time", &processors.to_string()])
         .args(words)
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);

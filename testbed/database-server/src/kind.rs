@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::settings::{DatabaseError, Settings};
+use crate::settings::{DatabaseError, Password, Settings};
 
 /// The names of a server's data folder and of its folder for temporary files, within its own folder.
 pub(crate) const DATA: &str = "data";
@@ -76,23 +76,46 @@ impl Kind {
             }
             Self::Postgres => {
                 let mut all =
-                    words(&["-U", "nstar", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]);
+                    words(&["-U", "postgres", "-A", "reject", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]);
                 all.push(data.to_string());
                 all
             }
         }
     }
 
-    /// The statements that the server executes when it starts, one per line.
-    pub(crate) fn first_statements(self) -> &'static str {
+    /// The statements by which the administrator lets the user `nstar` in, and nobody else; one per line.
+    pub(crate) fn first_statements(self, password: &Password) -> String {
+        let password = password.text();
         match self {
-            // Not a superuser, because those may open one connection more than others.
-            Self::Mariadb => {
-                "CREATE USER IF NOT EXISTS nstar@'127.0.0.1';\n\
+            // Not an administrator, because those may open one connection more than others, and can write files.
+            Self::Mariadb => format!(
+                "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\n\
+                 FLUSH PRIVILEGES;\n\
+                 CREATE USER IF NOT EXISTS nstar@'127.0.0.1' IDENTIFIED BY '{password}';\n\
                  GRANT ALL ON `nstar%`.* TO nstar@'127.0.0.1';\n\
                  GRANT PROCESS, RELOAD ON *.* TO nstar@'127.0.0.1';\n"
-            }
-            Self::Postgres => "",
+            ),
+            // A superuser could run programs by COPY .. TO PROGRAM. Before version 15 only superusers can checkpoint.
+            Self::Postgres => format!(
+                "CREATE ROLE nstar LOGIN CREATEDB PASSWORD '{password}'\n\
+                 DO 'BEGIN IF to_regrole(''pg_checkpoint'') IS NOT NULL THEN GRANT pg_checkpoint TO nstar; END IF; END'\n"
+            ),
+        }
+    }
+
+    /// The arguments with which the server executes statements from its stdin as its administrator, without listening.
+    /// `None` if it reads them from `init.sql` whenever it starts.
+    pub(crate) fn statement_arguments(self, folder: &Path) -> Option<Vec<String>> {
+        let data = folder.join(DATA).display().to_string();
+        let words = ["--single", "-c", "exit_on_error=on", "-D", &data, "postgres"];
+        (self == Self::Postgres).then(|| words.map(str::to_owned).to_vec())
+    }
+
+    /// The variable from which the command-line clients take the password.
+    pub(crate) fn password_variable(self) -> &'static str {
+        match self {
+            Self::Mariadb => "MYSQL_PWD",
+            Self::Postgres => "PGPASSWORD",
         }
     }
 
@@ -163,7 +186,10 @@ impl Kind {
             }
             Self::Postgres => {
                 let database = database.unwrap_or("postgres");
-                ("psql", vec!["-h", "127.0.0.1", "-U", "nstar", "-p", &port, "-X", "-q", "-d", database])
+                (
+                    "psql",
+                    vec!["-h", "127.0.0.1", "-U", "nstar", "-w", "-p", &port, "-X", "-q", "-d", database],
+                )
             }
         };
         (program, words.into_iter().map(str::to_owned).collect())

@@ -2,6 +2,10 @@
 //! installed on this host, in a temporary folder and on a free loopback port. Databases that already run here are not
 //! touched.
 //!
+//! Only the user `nstar` can log in, with a password, and it is no administrator: it can neither run programs nor touch
+//! files. The administrators that installation creates are removed or have no way in. The password is in no argument and in no
+//! log: clients get it in their environment.
+//!
 //! Both are durable by default: every commit is on disk before the server replies (`innodb_flush_log_at_trx_commit=1`,
 //! `synchronous_commit=on`). The folder lies where `TMPDIR` says, so that disk determines the cost.
 
@@ -12,5 +16,5 @@ mod settings;
 pub use self::{
     kind::Kind,
     server::{DatabaseServer, free_port},
-    settings::{DatabaseError, Identity, Settings},
+    settings::{DatabaseError, Identity, Password, Settings},
 };

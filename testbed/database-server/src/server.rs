@@ -2,10 +2,11 @@
 
 use std::{
     cell::RefCell,
-    fs, io,
+    fs,
+    io::{self, Write},
     net::TcpListener,
     ops::Range,
-    os::unix::fs::{PermissionsExt, chown},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt, chown},
     path::{Path, PathBuf},
     process::{self, Child, Command, Output, Stdio},
     sync::atomic::{AtomicU16, Ordering::Relaxed},
@@ -17,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     kind::{CERTIFICATE, DATA, KEY, Kind, TEMPORARY},
-    settings::{DatabaseError, Settings},
+    settings::{DatabaseError, Password, Settings},
 };
 
 /// The user as which servers run if this process is root, because they refuse to run as root.
@@ -34,6 +35,7 @@ pub struct DatabaseServer {
     kind: Kind,
     program: PathBuf,
     settings: Settings,
+    password: Password,
     port: u16,
     child: RefCell<Option<Child>>,
     folder: TempDir,
@@ -52,7 +54,11 @@ impl DatabaseServer {
             Some(port) => port,
             None => free_port().map_err(io("find a free port"))?,
         };
-        let server = Self { kind, program, settings, port, child: RefCell::default(), folder };
+        let password = match settings.password.clone() {
+            Some(password) => password,
+            None => Password::random().map_err(io("make a password"))?,
+        };
+        let server = Self { kind, program, settings, password, port, child: RefCell::default(), folder };
         server.make_files().map_err(io("prepare a folder"))?;
         let mut initializer = command(&kind.initializer(&server.program), None);
         let output = initializer.args(kind.initializer_arguments(server.folder.path())).output();
@@ -60,6 +66,7 @@ impl DatabaseServer {
         if !output.status.success() {
             return Err(server.failed("create its files", &String::from_utf8_lossy(&output.stderr)));
         }
+        server.let_its_user_in()?;
         server.restart()?;
         Ok(server)
     }
@@ -114,10 +121,19 @@ impl DatabaseServer {
         if made.status.success() { Ok(()) } else { Err(self.failed("make a database", &said)) }
     }
 
-    /// The URL of a database, with the password unless that is empty.
-    pub fn url(&self, name: &str, password: &str) -> String {
-        let password = if password.is_empty() { String::new() } else { format!(":{password}") };
-        format!("{}://nstar{password}@127.0.0.1:{}/{name}", self.kind.scheme(), self.port)
+    /// The URL of a database, without the password.
+    pub fn url(&self, name: &str) -> String {
+        format!("{}://nstar@127.0.0.1:{}/{name}", self.kind.scheme(), self.port)
+    }
+
+    /// The password of its user. It goes into no argument and no file that others may read.
+    pub fn password(&self) -> &str {
+        self.password.text()
+    }
+
+    /// The variable from which the database's own clients take the password.
+    pub fn password_variable(&self) -> &'static str {
+        self.kind.password_variable()
     }
 
     /// Executes a statement with the command-line client and returns the client's output.
@@ -140,7 +156,7 @@ impl DatabaseServer {
     pub fn session(&self, database: Option<&str>) -> Command {
         let (program, arguments) = self.kind.client(self.port, database);
         let mut command = Command::new(program);
-        command.args(arguments);
+        command.args(arguments).env(self.password_variable(), self.password());
         command
     }
 
@@ -157,20 +173,49 @@ impl DatabaseServer {
     fn make_files(&self) -> io::Result<()> {
         let folder = self.folder.path();
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
-        let first = self.kind.first_statements().to_owned() + &self.settings.first_statements;
-        fs::write(folder.join("init.sql"), first)?;
+        if self.kind.statement_arguments(folder).is_none() {
+            self.write_secret(&folder.join("init.sql"), &self.first_statements())?;
+        }
         for name in [DATA, TEMPORARY] {
             fs::create_dir(folder.join(name))?;
             own(&folder.join(name))?;
         }
         let Some(identity) = &self.settings.identity else { return Ok(()) };
         for (name, text) in [(CERTIFICATE, &identity.certificate), (KEY, &identity.key)] {
-            let file = folder.join(name);
-            fs::write(&file, text)?;
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
-            own(&file)?;
+            self.write_secret(&folder.join(name), text)?;
         }
         Ok(())
+    }
+
+    fn first_statements(&self) -> String {
+        self.kind.first_statements(&self.password) + &self.settings.first_statements
+    }
+
+    /// Writes a file that only the server may read.
+    fn write_secret(&self, path: &Path, text: &str) -> io::Result<()> {
+        let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(text.as_bytes())?;
+        own(path)
+    }
+
+    /// Creates the user of a server that does not do so from a file, and lets in whoever knows a password.
+    fn let_its_user_in(&self) -> Result<(), DatabaseError> {
+        let folder = self.folder.path();
+        let Some(arguments) = self.kind.statement_arguments(folder) else { return Ok(()) };
+        let what = "create its user";
+        let io = |source| DatabaseError::Io { kind: self.kind.name(), what, source };
+        let mut command = command(&self.program, None);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(io)?;
+        let written = child.stdin.take().map(|mut stdin| stdin.write_all(self.first_statements().as_bytes()));
+        let output = child.wait_with_output().map_err(io)?;
+        if !output.status.success() {
+            // Not what it said: that may repeat the statement, and so the password.
+            return Err(self.failed(what, "it refused; see that this version is supported (13 or later)"));
+        }
+        written.transpose().map_err(io)?;
+        let rules = folder.join(DATA).join("pg_hba.conf");
+        fs::write(rules, "host all all 127.0.0.1/32 scram-sha-256\n").map_err(io)
     }
 
     fn spawn(&self) -> io::Result<Child> {

@@ -1,10 +1,13 @@
 //! The settings of a database server, and why it could not be started.
 
-use std::io;
+use std::{fmt, io};
 
 /// The settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
+    /// The password of the user `nstar`, who is no administrator. Administrators cannot log in at all. `None` means a
+    /// random one.
+    pub password: Option<Password>,
     /// The most connections at once.
     pub connections: usize,
     /// The size of its cache, MiB.
@@ -15,15 +18,52 @@ pub struct Settings {
     pub processors: Option<Vec<usize>>,
     /// What it presents to clients that want TLS; `None` means no TLS.
     pub identity: Option<Identity>,
-    /// Statements that MariaDB executes when it starts, one per line, after creating the user `nstar`.
+    /// Statements that its administrator executes before anybody can log in, one per line, after creating the user
+    /// `nstar`. MariaDB executes them at each start.
     pub first_statements: String,
 }
 
 impl Default for Settings {
     /// 64 connections, 256 MiB, all processors.
     fn default() -> Self {
-        let (port, processors, identity) = (None, None, None);
-        Self { connections: 64, memory_mib: 256, port, processors, identity, first_statements: String::new() }
+        let (password, port, processors, identity) = (None, None, None, None);
+        let first_statements = String::new();
+        Self { password, connections: 64, memory_mib: 256, port, processors, identity, first_statements }
+    }
+}
+
+/// A password that needs no quoting in URLs and in SQL. `Debug` hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+/// How many random bytes a password is made of.
+const PASSWORD_LEN: usize = 24;
+
+impl Password {
+    /// A text as a password. `None` if it is empty or has other characters than ASCII letters, digits, `-` and `_`.
+    pub fn new(text: &str) -> Option<Self> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        (!text.is_empty() && text.bytes().all(plain)).then(|| Self(text.to_owned()))
+    }
+
+    /// A random password.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub(crate) fn random() -> io::Result<Self> {
+        let mut bytes = [0_u8; PASSWORD_LEN];
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(hidden)")
     }
 }
 

@@ -30,16 +30,17 @@ fn a_store_holds_on_sqlite() {
 fn a_store_holds_on_mariadb() {
     let Some(server) = DatabaseServer::start(Kind::Mariadb) else { return };
     hold(&server.database());
-    a_password_need_not_be_in_the_url(&server.database().url().replace("nstar@", "locked@"));
+    server.create("nstar_locked").unwrap();
+    a_password_need_not_be_in_the_url(&server.url_of_locked("nstar_locked"), PASSWORD);
     another_kind_is_told(&server.database().url(), ("mysql", "postgres"));
 }
 
-fn a_password_need_not_be_in_the_url(url: &str) {
+fn a_password_need_not_be_in_the_url(url: &str, right: &str) {
     let database = |password: Option<&str>| {
         let database: Database = url.parse().unwrap();
         password.into_iter().fold(database, |database, password| database.with_password(password.into()))
     };
-    drop(Store::prepare(&database(Some(PASSWORD)), &SCHEMA).unwrap());
+    drop(Store::prepare(&database(Some(right)), &SCHEMA).unwrap());
     for wrong in [None, Some("hush")] {
         let refused = Store::prepare(&database(wrong), &SCHEMA).unwrap_err().to_string();
         assert!(refused.contains("user or password") && !refused.contains("hush"), "{refused}");
@@ -50,6 +51,8 @@ fn a_password_need_not_be_in_the_url(url: &str) {
 fn a_store_holds_on_postgres() {
     let Some(server) = DatabaseServer::start(Kind::Postgres) else { return };
     hold(&server.database());
+    server.create("nstar_own").unwrap();
+    a_password_need_not_be_in_the_url(&server.url("nstar_own"), server.password());
     who_may_make_no_tables_is_told_what_to_grant(&server);
     another_kind_is_told(&server.database().url(), ("postgres", "mysql"));
 }
@@ -74,14 +77,14 @@ fn another_kind_is_told(url: &str, (kind, instead): (&str, &str)) {
 }
 
 fn who_may_make_no_tables_is_told_what_to_grant(server: &DatabaseServer) {
-    let url = server.database().url();
-    let name = url.rsplit('/').next().unwrap();
+    let name = "nstar_of_another";
+    server.create(name).unwrap();
     // Since PostgreSQL 15 it is so from the start.
-    server.run("CREATE ROLE guest LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC", Some(name)).unwrap();
-    let guest: Database = url.replace("nstar@", "guest@").parse().unwrap();
+    server.run("REVOKE ALL ON SCHEMA public FROM PUBLIC", Some(name)).unwrap();
+    let guest = server.url_of_locked(name).parse::<Database>().unwrap().with_password(PASSWORD.into());
     let refused = Store::prepare(&guest, &SCHEMA).unwrap_err().to_string();
     assert!(refused.contains("GRANT CREATE, USAGE ON SCHEMA public"), "{refused}");
-    server.run("GRANT CREATE, USAGE ON SCHEMA public TO guest", Some(name)).unwrap();
+    server.run("GRANT CREATE, USAGE ON SCHEMA public TO locked", Some(name)).unwrap();
     drop(Store::prepare(&guest, &SCHEMA).unwrap());
 }
 

@@ -15,7 +15,7 @@ use store::Database;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How many connections a server allows.
 pub const CONNECTIONS: usize = 25;
-/// The password of MariaDB's user `locked`. The user `nstar` needs none.
+/// The password of the user `locked`.
 pub const PASSWORD: &str = "hush: hush@home/";
 
 /// A running server; stopped when dropped.
@@ -46,15 +46,18 @@ impl DatabaseServer {
             eprintln!("SKIPPED: {missing}; or run scripts/setup-tests");
             return None;
         }
-        let locked = format!(
-            "CREATE USER IF NOT EXISTS locked@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n\
-             GRANT ALL ON `nstar%`.* TO locked@'127.0.0.1';\n"
-        );
+        let locked = match kind {
+            Kind::Mariadb => format!(
+                "CREATE USER IF NOT EXISTS locked@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n\
+                 GRANT ALL ON `nstar%`.* TO locked@'127.0.0.1';\n"
+            ),
+            Kind::Postgres => format!("CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}'\n"),
+        };
         let settings = Settings {
             connections: CONNECTIONS,
             memory_mib: 32,
             identity,
-            first_statements: if kind == Kind::Mariadb { locked } else { String::new() },
+            first_statements: locked,
             ..Settings::default()
         };
         let server = database_server::DatabaseServer::start(kind, settings).unwrap();
@@ -84,12 +87,17 @@ impl DatabaseServer {
         let name = format!("nstar_{}", self.made.get());
         self.made.set(self.made.get() + 1);
         self.create(&name).unwrap();
-        self.url(&name, "").parse().unwrap()
+        self.url_with(&name, self.password()).parse().unwrap()
     }
 
-    /// Whether a wrong password is refused: PostgreSQL is configured to trust everyone here.
-    pub fn asks_for_passwords(&self) -> bool {
-        self.kind() == Kind::Mariadb
+    /// The URL of a database with a password in it.
+    pub fn url_with(&self, name: &str, password: &str) -> String {
+        self.url(name).replacen('@', &format!(":{password}@"), 1)
+    }
+
+    /// The URL of a database for the user `locked`, without the password.
+    pub fn url_of_locked(&self, name: &str) -> String {
+        self.url(name).replacen("nstar@", "locked@", 1)
     }
 
     /// Opens connections until the server allows no more.

@@ -265,6 +265,8 @@ pub struct Workload {
     pub timeout: Option<Duration>,
     /// The database to ask meanwhile which of its sessions wait for locks, as a text that gives a URL; empty: none.
     pub watch_database: String,
+    /// The file with its password, as a text that gives a path, from the experiment's folder; empty: it asks for none.
+    pub database_password_file: String,
     /// Whether users ask for more than can be served, so that denied requests are part of the result.
     pub overload: bool,
     /// Its own values.

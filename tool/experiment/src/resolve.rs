@@ -458,6 +458,14 @@ impl<'a> TrialSetup<'a> {
         text.parse().map(Some).map_err(wrong)
     }
 
+    /// The file that holds this database's password.
+    pub(crate) fn database_password_file(&self, places: &Places) -> Result<Option<PathBuf>, DocumentError> {
+        let values = self.values(places);
+        let at = self.at(self.work.target.line, &values);
+        let text = self.text(&self.work.database_password_file, "database_password_file", at)?;
+        Ok((!text.is_empty()).then(|| places.folder.join(text)))
+    }
+
     /// The most users of the workload.
     pub(crate) fn users_max(&self, places: &Places) -> Result<u32, DocumentError> {
         match &self.work.users {

@@ -6,6 +6,7 @@
 
 mod client;
 mod locks;
+mod password;
 mod url;
 
 use std::{
@@ -22,6 +23,7 @@ use observe::monotonic_us;
 
 pub use self::{
     locks::{LockCounts, LockProbe},
+    password::{PasswordFileError, read_password},
     url::{DatabaseUrl, InvalidDatabaseUrl},
 };
 use crate::progress::{Event, Listener};

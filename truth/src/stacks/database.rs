@@ -27,7 +27,8 @@ pub(super) fn start(start: &Start) -> Result<Running, Trouble> {
         let said = String::from_utf8_lossy(&made.stderr).into();
         return Err(Trouble::Failed { program: "mariadb".into(), said });
     }
-    let address = format!("mysql:{}:{what}:{}", server.port(), time.as_micros());
+    let password = start.write_secret("password", server.password())?;
+    let address = format!("mysql:{}:{what}:{}:{password}", server.port(), time.as_micros());
     Ok(Running { address: Address::Database(address), _keeps: Keeps::Database(Box::new(server)) })
 }
 

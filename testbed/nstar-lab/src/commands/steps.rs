@@ -9,6 +9,7 @@ pub(crate) mod peers;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use serve::DatabaseLogin;
 use store::Database;
 
 /// An empty database server.
@@ -26,6 +27,9 @@ pub(crate) struct ServeDatabase {
     /// A database to make in it
     #[arg(long, value_name = "NAME")]
     pub create: String,
+    /// File with the password of its user, nstar; made with a random one if missing
+    #[arg(long, value_name = "FILE")]
+    pub password_file: PathBuf,
     /// Label: a new value makes an experiment start a new server
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
@@ -49,6 +53,8 @@ pub(crate) struct FillBookings {
     /// The database: a path (SQLite), mysql://.. or postgres://..
     #[arg(long, value_name = "URL")]
     pub database: Database,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
     /// Number of bookings
     #[arg(long, value_name = "N")]
     pub rows: u64,
@@ -66,6 +72,8 @@ pub(crate) struct ProveBookings {
     /// The database: a path (SQLite), mysql://.. or postgres://..
     #[arg(long, value_name = "URL")]
     pub database: Database,
+    #[command(flatten)]
+    pub login: DatabaseLogin,
     /// What clients were told: a JSON list with `method`, `acknowledged`, `uncertain` and `refused` of each request
     #[arg(long, value_name = "FILE")]
     pub totals: PathBuf,

@@ -64,12 +64,22 @@ pub(crate) fn database(kind: Kind, processors: Option<Vec<usize>>) -> Option<Dat
     Some(server)
 }
 
+/// Sweeps while the database is asked which of its sessions wait for locks, until a cause is named.
+fn watched(place: &Place, server: &Server, database: &DatabaseServer, args: &[&str]) -> Option<Value> {
+    let file = place.path("password");
+    std::fs::write(&file, database.password()).expect("a file");
+    let (url, file) = (database.url("nstar_rooms"), file.display().to_string());
+    let asked = ["--watch-database", &url, "--database-password-file", &file];
+    named(place, &server.url("/"), &[&asked, args].concat())
+}
+
 /// A server in front of the database whose requests execute these statements.
 pub(crate) fn before(database: &DatabaseServer, statements: &str) -> Server {
     let client = database.session(Some("nstar_rooms"));
     let words = std::iter::once(client.get_program()).chain(client.get_args());
     let words: Vec<&str> = words.map(|word| word.to_str().expect("text")).collect();
-    Server::python(&format!("CLIENT = {words:?}\nSTATEMENTS = b\"{statements}\\n\"\n{HTTP}{TRANSACTIONS}"))
+    let program = format!("CLIENT = {words:?}\nSTATEMENTS = b\"{statements}\\n\"\n{HTTP}{TRANSACTIONS}");
+    Server::python_with(&program, &[(database.password_variable(), database.password())])
 }
 
 pub(crate) fn holder(run: &Value) -> &str {
@@ -93,9 +103,9 @@ fn a_hot_row_is_the_lock(kind: Kind) {
     let place = Place::beside_sleepers();
     let Some(database) = database(kind, None) else { return };
     let server = before(&database, &hot_row(kind));
-    let url = database.url("nstar_rooms", "");
-    let args = ["-c", "1,2,4,8,16", "-d", "2s", "--watch-database", &url];
-    let Some(run) = named(&place, &server.url("/"), &args) else { return };
+    let args = ["-c", "1,2,4,8,16", "-d", "2s"];
+    let Some(run) = watched(&place, &server, &database, &args) else { return };
+    assert!(!run.to_string().contains(database.password()));
     assert_eq!(self::kind(&run), "lock", "{}", verdict(&run));
     assert!(holder(&run).starts_with(name(kind)), "{}", verdict(&run));
     says(&run, "waited for a lock that another transaction held");
@@ -124,9 +134,8 @@ fn work_is_not_the_lock(kind: Kind) {
         return;
     };
     let server = before(&database, &work(kind));
-    let url = database.url("nstar_rooms", "");
-    let args = ["-c", "1..32", "-d", "1s", "--cpus", "1", "--watch-database", &url];
-    let Some(run) = named(&place, &server.url("/"), &args) else { return };
+    let args = ["-c", "1..32", "-d", "1s", "--cpus", "1"];
+    let Some(run) = watched(&place, &server, &database, &args) else { return };
     assert!(["cpu", "single-thread"].contains(&self::kind(&run)), "{}", verdict(&run));
     assert!(holder(&run).starts_with(name(kind)), "{}", verdict(&run));
     says(&run, "Locks of the database are not what stops it");

@@ -179,6 +179,8 @@ fn unopened(error: &Error) -> Trouble {
     let Some(database) = error.as_db_error() else {
         return if is_foreign_protocol(error) {
             Trouble::Foreign(FOREIGN)
+        } else if lacks_password(error) {
+            Trouble::Login("it asks for a password, and none is given".into())
         } else {
             Trouble::Unreachable(chain(error))
         };
@@ -204,6 +206,11 @@ fn is_foreign_protocol(error: &Error) -> bool {
     };
     let source = source.downcast_ref::<std::io::Error>();
     source.is_some_and(|source| matches!(source.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
+}
+
+/// Whether the server asks for a password and the URL has none. The driver distinguishes this by its message only.
+fn lacks_password(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.to_string() == "password missing")
 }
 
 /// Why an encrypted connection could not be opened. An error from neither the server nor the socket is the driver's way to

@@ -152,7 +152,7 @@ fn texts(experiment: &Experiment) -> Vec<&str> {
     all.extend(commands.into_iter().flat_map(|command| &command.words).map(String::as_str));
     for work in &experiment.works {
         targets.push(&work.target);
-        all.push(&work.watch_database);
+        all.extend([work.watch_database.as_str(), &work.database_password_file]);
         if let Users::Fixed(users) = &work.users {
             all.push(users);
         }
@@ -261,6 +261,7 @@ fn check_trial(setup: &TrialSetup<'_>, places: &Places) -> Result<(), DocumentEr
     setup.scenario(&work.target, places)?;
     setup.users_max(places)?;
     setup.database(places)?;
+    setup.database_password_file(places)?;
     let mut values = setup.command_values(places)?;
     for preparation in &experiment.prepare {
         match &preparation.action {

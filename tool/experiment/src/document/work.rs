@@ -34,6 +34,7 @@ impl<'a> Reader<'a> {
             },
             timeout: section.field("timeout").map(|field| self.duration(field)).transpose()?,
             watch_database: section.text("watch_database")?.unwrap_or_default().into(),
+            database_password_file: section.text("database_password_file")?.unwrap_or_default().into(),
             overload: self.flag(&mut section, "overload")?,
             values: section.field("values").map(|field| self.values(field)).transpose()?.unwrap_or_default(),
         };

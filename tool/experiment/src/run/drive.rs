@@ -13,6 +13,7 @@ use load::{Plan, Scenario, Stop, limits};
 use sweep::{
     conclusion::{Circumstances, numbers},
     cores,
+    database::{DatabaseUrl, read_password},
     elsewhere::Observe,
     fleet::Generators,
     single::{LoadPlan, load},
@@ -68,7 +69,7 @@ impl Stage<'_> {
             (Some(range), _) | (None, Users::Swept(range)) => {
                 limits::ensure(range.most(), load_plan.threads)?;
                 let search = self.search(range.clone());
-                let database = setup.database(&self.places)?;
+                let database = self.database(setup)?;
                 let sweep_plan = SweepPlan {
                     load: load_plan,
                     search,
@@ -91,6 +92,14 @@ impl Stage<'_> {
                 driven.map_err(|error| in_the_way.unwrap_or_else(|| error.into()))
             }
         }
+    }
+
+    /// The database to watch, with its password. Its program may have made that, so it is read only now.
+    fn database(&self, setup: &TrialSetup<'_>) -> Result<Option<DatabaseUrl>, RunError> {
+        let Some(url) = setup.database(&self.places)? else { return Ok(None) };
+        let Some(file) = setup.database_password_file(&self.places)? else { return Ok(Some(url)) };
+        let password = read_password(&file).map_err(|error| RunError::password(&error))?;
+        Ok(Some(url.with_password(password)))
     }
 
     /// Makes what a step finds the same for each.

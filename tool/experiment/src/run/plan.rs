@@ -7,7 +7,7 @@ use analysis::{
     search::UsersRange,
 };
 use load::{LoadError, document::DocumentError, limits::LimitError};
-use sweep::{cores::Split, sweep::SweepError};
+use sweep::{cores::Split, database::PasswordFileError, sweep::SweepError};
 
 use crate::{
     definition::Experiment,
@@ -69,6 +69,11 @@ impl RunError {
             "cannot keep the generator on processors of its own: {error}; --share-cores lets all use all"
         );
         LeftOutCause::Failed { error }.into()
+    }
+
+    /// The password of the database to watch could not be read.
+    pub(super) fn password(error: &PasswordFileError) -> Self {
+        LeftOutCause::Failed { error: error.to_string() }.into()
     }
 
     /// Its files could not be made.

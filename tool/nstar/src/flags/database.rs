@@ -7,13 +7,12 @@ use std::{
 };
 
 use clap::Args;
+use sweep::database::read_password;
 
 use crate::exit::{self, Failure};
 
 /// Where the password may be when no file of it is named.
 const VARIABLE: &str = "NSTAR_DATABASE_PASSWORD";
-/// A longer first line is no password.
-const LEN_MAX: u64 = 4096;
 
 /// How to log in to a database server.
 #[derive(Debug, Args)]
@@ -48,25 +47,15 @@ impl DatabaseLogin {
     }
 }
 
-/// Reads the first line of a file.
+/// Reads the password in a file, and warns if others may, too.
 fn read(path: &Path) -> Result<String, Failure> {
-    let shown = path.display();
-    let unreadable =
-        |error| Failure::usage(format!("the database's password in {shown} cannot be read: {error}"));
-    let about = fs::metadata(path).map_err(unreadable)?;
-    if about.len() > LEN_MAX {
-        return Err(Failure::usage(format!("{shown} holds no password: it has {} bytes", about.len())));
-    }
-    let text = fs::read_to_string(path).map_err(unreadable)?;
-    let password = text.lines().next().unwrap_or_default();
-    if password.is_empty() {
-        return Err(Failure::usage(format!("{shown} holds no password: its first line is empty")));
-    }
-    let mode = about.permissions().mode() & 0o777;
+    let password = read_password(path).map_err(Failure::usage)?;
+    let mode = fs::metadata(path).map_or(0, |about| about.permissions().mode() & 0o777);
     if mode & 0o077 != 0 {
+        let shown = path.display();
         exit::warn(format_args!(
             "the password in {shown} may be read by others (mode {mode:03o}): `chmod 600 {shown}`"
         ));
     }
-    Ok(password.to_owned())
+    Ok(password)
 }

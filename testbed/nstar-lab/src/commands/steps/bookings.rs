@@ -8,6 +8,7 @@ use nstar::{
     output,
 };
 use serde::Deserialize;
+use serve::with_password;
 
 use super::ProveBookings;
 
@@ -27,11 +28,12 @@ pub(crate) fn prove(flags: &ProveBookings) -> Result<Exit, Failure> {
         .map_err(|error| Failure::usage(format!("cannot read {path}: {error}")))?;
     let totals: Vec<Total> =
         serde_json::from_str(&text).map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+    let database = with_password(&flags.database, &flags.login)?;
     // Exit status 1 is kept for a broken promise.
-    let held = census(&flags.database).map_err(Failure::usage)?;
+    let held = census(&database).map_err(Failure::usage)?;
     let (booked, cancelled) = (told(&totals, "POST"), told(&totals, "DELETE"));
     // Only refusals need it, and it takes long.
-    let full_days = if booked.refused > 0 { full_days(&flags.database).map_err(Failure::usage)? } else { 0 };
+    let full_days = if booked.refused > 0 { full_days(&database).map_err(Failure::usage)? } else { 0 };
     let proof = bookings(booked, cancelled, held, full_days);
     output::print(&format!("{}\n", proof.json()))?;
     Ok(if proof.holds { Exit::Done } else { Exit::Failed })

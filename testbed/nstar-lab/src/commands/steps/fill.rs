@@ -5,13 +5,15 @@ use nstar::{
     output,
 };
 use serde_json::json;
+use serve::with_password;
 
 use super::FillBookings;
 
 /// Fills the database of a booking server, which may be running, but has no bookings yet. With 0 rows it only gathers
 /// statistics and writes the log to its place.
 pub(crate) fn bookings(flags: &FillBookings) -> Result<Exit, Failure> {
-    booking::fill(&flags.database, flags.rows).map_err(Failure::failed)?;
+    let database = with_password(&flags.database, &flags.login)?;
+    booking::fill(&database, flags.rows).map_err(Failure::failed)?;
     // For the report of the experiment.
     output::print(&format!("{}\n", json!({ "bookings": flags.rows })))?;
     Ok(Exit::Done)
