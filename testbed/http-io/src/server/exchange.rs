@@ -151,9 +151,31 @@ impl<'c, C: Connection> Exchange<'c, C> {
     /// The client: the peer, or whom a trusted proxy names. A proxy names it in `Forwarded`, or in `X-Forwarded-For` and
     /// `X-Forwarded-Proto`.
     ///
-    /// A proxy sets one of the two and may pass the other on as a client sent it. If they differ, neither is trusted.
+    /// A proxy sets one of the two and may pass the other on as a client sent it. Requests in which they differ never reach
+    /// a handler.
     pub fn requester(&self) -> Requester {
-        self.options.proxies.requester(self.peer().ip(), self.request_head())
+        let peer = self.peer().ip();
+        let found = self.options.proxies.requester(peer, self.request_head());
+        found.unwrap_or_else(|_| Requester::direct(peer))
+    }
+
+    /// Whether somebody passed the request on, trusted or not, as far as it tells.
+    pub fn was_forwarded(&self) -> bool {
+        let fields = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "via"];
+        fields.into_iter().any(|name| self.header(name).is_some())
+    }
+
+    /// Refuses a request whose client a trusted proxy does not name clearly.
+    ///
+    /// # Errors
+    /// 400.
+    pub(crate) fn check_requester(&self) -> Result<(), Problem> {
+        if self.options.proxies.are_none() {
+            return Ok(());
+        }
+        let found = self.options.proxies.requester(self.peer().ip(), self.request_head());
+        let hint = "let the proxy set one of the two and remove the other";
+        found.map(drop).map_err(|unclear| Problem::new(400, unclear.to_string()).hint(hint))
     }
 
     /// The client's address for a line of an access log, if it is not the peer's.

@@ -112,7 +112,11 @@ async fn exchange<C: Connection, H: Handler<C>>(
     scratch: &mut Scratch,
 ) -> Next {
     let mut exchange = Exchange::new(connection, options, head, scratch);
-    let outcome = match handler.handle(&mut exchange).await {
+    let handled = match exchange.check_requester() {
+        Ok(()) => handler.handle(&mut exchange).await,
+        Err(problem) => Err(problem.into()),
+    };
+    let outcome = match handled {
         Ok(()) if exchange.progress == Progress::NotBegun => Err(Error::NoResponse),
         other => other,
     };

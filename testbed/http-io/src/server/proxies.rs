@@ -35,6 +35,25 @@ pub struct Requester {
     pub came_encrypted: bool,
 }
 
+/// What the proxy and the client behind it say of the client's address does not go together, so that there is no telling
+/// who the client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UnclearRequester {
+    /// One of the two fields came from the client, and passed the proxy.
+    #[error("Forwarded and X-Forwarded-For name different clients")]
+    Contradiction,
+    /// A client left something open, so that what the proxy added behind it cannot be told from it.
+    #[error("Forwarded is malformed")]
+    Malformed,
+}
+
+impl Requester {
+    /// A client that is the peer itself.
+    pub(crate) fn direct(peer: IpAddr) -> Self {
+        Self { address: peer.to_canonical(), came_encrypted: false }
+    }
+}
+
 impl FromStr for Network {
     type Err = NetworkError;
 
@@ -64,27 +83,38 @@ impl FromIterator<Network> for Proxies {
 
 impl Proxies {
     /// The client of a request that arrived from `peer`.
-    pub(crate) fn requester(&self, peer: IpAddr, head: RequestHead<'_>) -> Requester {
-        let peer = peer.to_canonical();
-        let unknown = Requester { address: peer, came_encrypted: false };
+    ///
+    /// # Errors
+    /// When a trusted proxy's word cannot be told from the client's.
+    pub(crate) fn requester(
+        &self,
+        peer: IpAddr,
+        head: RequestHead<'_>,
+    ) -> Result<Requester, UnclearRequester> {
         if !self.trust(peer) {
-            return unknown;
+            return Ok(Requester::direct(peer));
         }
         let has = |name| head.header(name).is_some();
         match (has("forwarded"), has("x-forwarded-for")) {
             (true, false) => self.by_forwarded(peer, head),
-            (false, _) => self.by_x_forwarded(peer, head),
+            (false, _) => Ok(self.by_x_forwarded(peer, head)),
             (true, true) => {
-                let (one, other) = (self.by_forwarded(peer, head), self.by_x_forwarded(peer, head));
+                let (one, other) = (self.by_forwarded(peer, head)?, self.by_x_forwarded(peer, head));
                 let came_encrypted = one.came_encrypted || other.came_encrypted;
-                if one.address == other.address { Requester { came_encrypted, ..one } } else { unknown }
+                let agreed = one.address == other.address;
+                agreed.then_some(Requester { came_encrypted, ..one }).ok_or(UnclearRequester::Contradiction)
             }
         }
     }
 
-    fn by_forwarded(&self, peer: IpAddr, head: RequestHead<'_>) -> Requester {
+    /// Whether no proxy is trusted, so that every request is taken to come from its peer.
+    pub(crate) fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn by_forwarded(&self, peer: IpAddr, head: RequestHead<'_>) -> Result<Requester, UnclearRequester> {
         let hops = forwarded::forwarded(head.header_all("forwarded"));
-        self.trace(peer, &hops.unwrap_or_default())
+        Ok(self.trace(peer, &hops.ok_or(UnclearRequester::Malformed)?))
     }
 
     fn by_x_forwarded(&self, peer: IpAddr, head: RequestHead<'_>) -> Requester {
@@ -99,12 +129,13 @@ impl Proxies {
 
     /// Goes back from the peer over the hops that proxies reported, as long as the last one is trusted.
     fn trace(&self, peer: IpAddr, hops: &[Hop]) -> Requester {
-        let mut found = Requester { address: peer.to_canonical(), came_encrypted: false };
+        let mut found = Requester::direct(peer);
         let mut before = hops.iter().rev();
         while self.trust(found.address)
             && let Some(Hop { address: Some(address), encrypted }) = before.next()
         {
-            found = Requester { address: *address, came_encrypted: encrypted.unwrap_or(false) };
+            found.address = *address;
+            found.came_encrypted = encrypted.unwrap_or(false);
         }
         found
     }

@@ -7,6 +7,7 @@ use http_io::Credentials;
 
 use crate::{
     account::{Account, User, now_s, show_time},
+    admission::Sender,
     audit::{Action, By, Entry, Record},
     common::{Checked, Common},
     credentials::{self, Name, Password, Token},
@@ -77,14 +78,14 @@ impl Accounts {
 
     /// Creates an account, which is durable when this returns. Names of deleted accounts stay taken, as what their owners left
     /// elsewhere, such as files, must not go to others.
-    pub async fn create(&self, name: Name, password: Password, from: IpAddr) -> Result<(), Refused> {
+    pub async fn create(&self, name: Name, password: Password, from: Sender) -> Result<(), Refused> {
         // A taken name is refused without hashing. In this order, an account that is deleted meanwhile is found by one of the
         // two queries.
         if self.tables.account(name.as_str()).await?.is_some() || self.was_deleted(&name).await? {
             return Err(Refused::Taken);
         }
         self.common.admit_registration(from)?;
-        self.make(&name, password, By { actor: name.as_str(), address: from }).await
+        self.make(&name, password, By { actor: name.as_str(), address: from.address }).await
     }
 
     pub(crate) async fn make(&self, name: &Name, password: Password, by: By<'_>) -> Result<(), Refused> {

@@ -52,14 +52,52 @@ fn refusal(error: &'static str) -> Problem {
         .hint("start the file server with --accounts-token-file and this server's token file")
 }
 
-/// The address that a request comes from, or the one that a trusted proxy names. If the sender is `trusted` without being
-/// such a proxy, it is a file server, which puts the address last in `X-Forwarded-For`.
-pub(crate) fn address<C: Connection>(exchange: &Exchange<'_, C>, trusted: bool) -> IpAddr {
-    let (peer, requester) = (exchange.peer().ip().to_canonical(), exchange.requester().address);
-    if requester != peer || !trusted {
-        return requester;
+/// Who sent a request, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sender {
+    /// The client's address.
+    pub address: IpAddr,
+    /// Whether the request came directly from a program on this machine, or through nothing but a file server from one.
+    /// Behind anything else, an address of this machine may be that of a proxy whose clients nobody names.
+    pub is_local: bool,
+}
+
+impl Sender {
+    /// Who sent a request that the server itself received.
+    pub fn of<C: Connection>(exchange: &Exchange<'_, C>) -> Self {
+        let address = exchange.requester().address;
+        Self { address, is_local: address.is_loopback() && !exchange.was_forwarded() }
     }
-    exchange.header("x-forwarded-for").and_then(last).unwrap_or(peer)
+
+    /// The value of `X-Forwarded-For` by which a file server names it. Somebody unknown stands before an address of this
+    /// machine that may be a proxy's.
+    pub fn to_forwarded_for(self) -> String {
+        if self.address.is_loopback() && !self.is_local {
+            return format!("unknown, {}", self.address);
+        }
+        self.address.to_string()
+    }
+}
+
+/// Who sent a request: the peer, or the client that a trusted proxy names. If the peer is `trusted` without being such a
+/// proxy, it is a file server, which puts the client's address last in `X-Forwarded-For`.
+pub(crate) fn sender<C: Connection>(exchange: &Exchange<'_, C>, trusted: bool) -> Sender {
+    let (peer, sender) = (exchange.peer().ip().to_canonical(), Sender::of(exchange));
+    if sender.address != peer || !trusted || exchange.header("forwarded").is_some() {
+        return sender;
+    }
+    let mut lists = exchange.header_all("x-forwarded-for");
+    match (lists.next(), lists.next()) {
+        (Some(list), None) => named(list).unwrap_or(sender),
+        (Some(_), Some(list)) => Sender { is_local: false, ..named(list).unwrap_or(sender) },
+        (None, _) => sender,
+    }
+}
+
+/// The last client in a list.
+fn named(list: &[u8]) -> Option<Sender> {
+    let address = last(list)?.to_canonical();
+    Some(Sender { address, is_local: address.is_loopback() && !list.contains(&b',') })
 }
 
 fn last(list: &[u8]) -> Option<IpAddr> {
@@ -70,6 +108,16 @@ fn last(list: &[u8]) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_single_address_of_this_machine_is_local() {
+        let local = |list: &str| named(list.as_bytes()).is_some_and(|sender| sender.is_local);
+        assert!(local("127.0.0.1") && local("::1"));
+        assert!(!local("unknown, 127.0.0.1") && !local("192.0.2.1, 127.0.0.1") && !local("192.0.2.1"));
+        let hidden = Sender { address: "127.0.0.1".parse().unwrap(), is_local: false };
+        assert!(!local(&hidden.to_forwarded_for()));
+        assert!(local(&Sender { is_local: true, ..hidden }.to_forwarded_for()));
+    }
 
     #[test]
     fn the_last_address_counts_and_other_text_is_ignored() {

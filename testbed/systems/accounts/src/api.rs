@@ -1,6 +1,6 @@
 //! The routes of the accounts server.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use api_server::{Api, Metrics, Route, RouteMatch};
 use engine::service::Connection;
@@ -9,7 +9,7 @@ use http_io::{Credentials, FieldsError, Problem, Response, decode_path, server::
 use crate::{
     account::{Role, User},
     accounts::{Accounts, Identity, Session},
-    admission::{self, ServiceTokenCheck},
+    admission::{self, Sender, ServiceTokenCheck},
     audit::By,
     common::Common,
     credentials::Name,
@@ -24,7 +24,7 @@ use crate::{
 pub const BODY_LEN_MAX: u64 = 8192;
 
 /// A request, sent from an address that failures are counted by.
-pub type Call<'a> = api_server::Call<'a, IpAddr>;
+pub type Call<'a> = api_server::Call<'a, Sender>;
 
 /// The API of the accounts server, over [`Accounts`].
 #[derive(Debug)]
@@ -38,17 +38,17 @@ pub struct AccountsApi {
 impl Api for AccountsApi {
     const ROUTES: &'static [Route] = &ROUTES;
     const BODY_LEN_MAX: u64 = BODY_LEN_MAX;
-    type Sender = IpAddr;
+    type Sender = Sender;
     type Error = Refusal;
 
     fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    fn admit<C: Connection>(&self, exchange: &Exchange<'_, C>) -> Result<IpAddr, Problem> {
+    fn admit<C: Connection>(&self, exchange: &Exchange<'_, C>) -> Result<Sender, Problem> {
         let believed = self.tokens.admit(exchange, |token| self.accounts.is_admin_token(token))?;
         exchange.check_origin()?;
-        Ok(admission::address(exchange, believed))
+        Ok(admission::sender(exchange, believed))
     }
 
     async fn answer(&self, found: RouteMatch<'_>, call: Call<'_>) -> Result<Response, Refusal> {
@@ -101,7 +101,7 @@ impl AccountsApi {
 
     async fn begin_session(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let (name, password) = requests::login(call.body)?;
-        let session = self.accounts.begin_session(&name, &password, call.sender).await?;
+        let session = self.accounts.begin_session(&name, &password, call.sender.address).await?;
         Ok(show_session(&session))
     }
 
@@ -109,7 +109,7 @@ impl AccountsApi {
         let Some(Credentials::Bearer(token)) = call.authorization().and_then(Credentials::parse) else {
             return Err(Refused::NoSession.into());
         };
-        self.accounts.end_session(token, call.sender).await?;
+        self.accounts.end_session(token, call.sender.address).await?;
         Ok(Response::done())
     }
 
@@ -121,7 +121,7 @@ impl AccountsApi {
 
     async fn identity(&self, call: Call<'_>) -> Result<Identity, Refused> {
         let presented = call.authorization().and_then(Credentials::parse).ok_or(Refused::Unknown)?;
-        self.accounts.identify(&presented, call.sender).await
+        self.accounts.identify(&presented, call.sender.address).await
     }
 
     async fn revocations(&self, call: Call<'_>) -> Result<Response, Refusal> {
@@ -174,7 +174,9 @@ impl AccountsApi {
     async fn change_password(&self, name: &str, call: Call<'_>) -> Result<Response, Refusal> {
         let (new, old) = requests::new_password(call.body)?;
         match old {
-            Some(old) => self.accounts.change_password(&decoded(name), &old, new, call.sender).await?,
+            Some(old) => {
+                self.accounts.change_password(&decoded(name), &old, new, call.sender.address).await?
+            }
             None if call.authorization().is_none() => {
                 return Err(FieldsError::field("old_password", "is missing").into());
             }
@@ -223,7 +225,7 @@ fn show_session(session: &Session) -> Response {
 }
 
 fn by<'a>(user: &'a User, call: Call<'_>) -> By<'a> {
-    By { actor: &user.name, address: call.sender }
+    By { actor: &user.name, address: call.sender.address }
 }
 
 /// A name in a path. Text that cannot be a name belongs to no account.

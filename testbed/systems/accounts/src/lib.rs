@@ -39,7 +39,7 @@ mod tables;
 pub use self::{
     account::{Account, Role, User},
     accounts::{Accounts, Identity, Session},
-    admission::SERVICE_TOKEN,
+    admission::{SERVICE_TOKEN, Sender},
     api::{AccountsApi, BODY_LEN_MAX, Call},
     audit::By,
     credentials::{Invalid, NAME_LEN_MAX, Name, PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, Password},

@@ -101,12 +101,8 @@ impl Slowdown {
         self.add(&attempt.address, self.now_ms(), ADDRESS_FREE);
     }
 
-    /// Counts a new account from an address. Returns how long the address must wait instead, if it must. Addresses of this
-    /// machine never wait, so that accounts can be created from a list or by a load.
+    /// Counts a new account from an address. Returns how long the address must wait instead, if it must.
     pub(crate) fn register(&self, from: IpAddr) -> Option<Duration> {
-        if from.to_canonical().is_loopback() {
-            return None;
-        }
         let (made, now_ms) = (self.places(b'r', &network(from)), self.now_ms());
         let wait_ms = self.least(&made, now_ms).wait_ms(now_ms, REGISTERED_FREE);
         if wait_ms == 0 {

@@ -74,6 +74,8 @@ pub(crate) fn registrations(fixture: &Fixture) {
     assert!(before.len() >= 20 && before.iter().all(|answer| answer.status == 201), "{}", before.len());
     assert!(crowded.body.contains("too many accounts"), "{}", crowded.body);
     assert!(crowded.field("retry-after").is_some_and(|wait_s| wait_s.parse::<u64>().unwrap() >= 1));
+    let (hidden, _) = until_slowed(|| make("X-Forwarded-For: unknown, 127.0.0.1\r\n"));
+    assert!(hidden.iter().all(|answer| answer.status == 201), "the first of a proxy on this machine");
     let admin = bearer(client.admin_token()) + "X-Forwarded-For: 192.0.2.1\r\n";
     for fields in ["X-Forwarded-For: 192.0.2.2\r\n", "", &admin] {
         assert_eq!(make(fields).status, 201, "{fields}");

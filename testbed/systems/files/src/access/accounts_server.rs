@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use accounts::{Identity, Recognised, Revocations};
+use accounts::{Identity, Recognised, Revocations, Sender};
 use engine::{service::Connection, shared::Atomics};
 use http_io::{
     Method,
@@ -251,8 +251,9 @@ fn retry_after_s(response: &Response) -> Option<u32> {
     std::str::from_utf8(response.header("Retry-After")?).ok()?.trim().parse().ok()
 }
 
+/// What names the client to the accounts server.
 fn client_address<C: Connection>(exchange: &Exchange<'_, C>) -> String {
-    exchange.requester().address.to_string()
+    Sender::of(exchange).to_forwarded_for()
 }
 
 /// The response of the accounts server with the header fields that matter to the client.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use accounts::{AccountsApi, BODY_LEN_MAX, Call, Refused, Revocations};
+use accounts::{AccountsApi, BODY_LEN_MAX, Call, Refused, Revocations, Sender};
 use api_server::Headers;
 use engine::service::Connection;
 use http_io::{
@@ -86,7 +86,7 @@ impl<C: Connection> Authority<C> {
                     query,
                     headers: Headers::Given(headers.as_slice()),
                     body: &body,
-                    sender: exchange.requester().address,
+                    sender: Sender::of(exchange),
                 };
                 let (_, response) = api_server::respond(&**api, call).await;
                 Ok(Some(response))
