@@ -79,6 +79,7 @@ mod completion;
 mod connection_limit;
 mod control;
 mod counters;
+mod deadline;
 mod error;
 mod implementation;
 mod listen;

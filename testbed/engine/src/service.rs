@@ -18,6 +18,15 @@ pub enum Waiting {
     Next,
 }
 
+/// The least that a peer must take of what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// So many bytes ..
+    pub bytes: u64,
+    /// .. within this time each.
+    pub within: Duration,
+}
+
 /// A byte stream to one peer, with its buffers.
 ///
 /// Every waiting call fails with [`io::ErrorKind::TimedOut`] once the deadline set by
@@ -85,6 +94,11 @@ pub trait Connection: Sized + 'static {
 
     /// Makes every call that waits fail once `after` has passed from now. `None` removes the deadline.
     fn set_deadline(&mut self, after: Option<Duration>);
+
+    /// Sets a deadline that moves on while the peer takes what is sent at this pace, however long that is: a peer that
+    /// stalls is found soon, and one that is slow gets everything. Ends with the next
+    /// [`set_deadline`](Connection::set_deadline).
+    fn set_pace(&mut self, pace: Pace);
 
     /// Tells the peer that no more will be sent (half-close). Input may still be read.
     fn shutdown_write(&mut self) -> io::Result<()>;

@@ -4,7 +4,8 @@ use std::{
     io::{self, Read, Write},
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream},
     sync::Arc,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use engine::{
@@ -21,6 +22,7 @@ use http_io::{
 struct Tier<C> {
     behind: Option<Client<C>>,
     file: Arc<std::fs::File>,
+    big: Arc<std::fs::File>,
 }
 
 impl<C: Connection> Handler<C> for Tier<C> {
@@ -32,6 +34,7 @@ impl<C: Connection> Handler<C> for Tier<C> {
                 let body = exchange.body().to_vec();
                 exchange.respond(200).body("text/plain", &body)
             }
+            "/big" => exchange.respond(200).file(&self.big, 0, BIG_BYTES).await,
             "/file" => exchange.respond(200).file(&self.file, 0, FILE_BYTES as u64).await,
             "/front" => self.pass_on(exchange).await,
             _ => Err(Problem::new(404, "no such page").into()),
@@ -52,6 +55,12 @@ impl<C: Connection> Tier<C> {
 }
 
 const FILE_BYTES: usize = 3_000_000;
+/// Workers of the models that have them.
+const WORKERS: usize = 4;
+/// A generous bound: only what never happens takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// More than the buffers between two sockets hold.
+const BIG_BYTES: u64 = 64 << 20;
 
 struct Tiers {
     behind: Option<SocketAddr>,
@@ -64,13 +73,15 @@ impl Factory for Tiers {
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         let mut file = tempfile::tempfile()?;
         file.write_all(&vec![b'f'; FILE_BYTES])?;
+        let big = tempfile::tempfile()?;
+        big.set_len(BIG_BYTES)?;
         let behind = self.behind.map(|to| Client::new(to, ClientOptions::default()));
-        Ok(Http::new(Tier { behind, file: Arc::new(file) }, self.options.clone()))
+        Ok(Http::new(Tier { behind, file: Arc::new(file), big: Arc::new(big) }, self.options.clone()))
     }
 }
 
 fn start_on(model: Model, listen: SocketAddr, tiers: Tiers) -> Server {
-    let options = Options { loops: 1, ..Options::new(listen) };
+    let options = Options { loops: 1, workers: WORKERS, ..Options::new(listen) };
     engine::start(model, &options, tiers).expect("a server")
 }
 
@@ -81,7 +92,7 @@ fn start(model: Model, behind: Option<SocketAddr>) -> Server {
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.local_addr()).expect("connected");
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     stream
 }
 
@@ -181,4 +192,66 @@ fn another_tier_may_go_and_come_back() {
         assert!(get_and_close(&front, "/front").ends_with("\r\n\r\nhello"), "{model}");
         drop(back);
     }
+}
+
+/// Starts a server that cuts off whoever takes less than 16 KiB in `within`.
+fn start_impatient(model: Model, within: Duration) -> Server {
+    let options = HttpOptions { write_timeout: within, progress_bytes: 16 * 1024, ..HttpOptions::default() };
+    start_on(model, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Tiers { behind: None, options })
+}
+
+/// As many as there are workers ask for much and read nothing.
+#[test]
+fn readers_that_stall_are_cut_off_and_others_are_served() {
+    for &model in Model::ALL {
+        let server = start_impatient(model, Duration::from_millis(300));
+        let stalled: Vec<_> = (0..WORKERS)
+            .map(|_| {
+                let mut stream = connect(&server);
+                stream.write_all(get("/big", "").as_bytes()).expect("sent");
+                // It has been read, and the response has begun.
+                stream.read_exact(&mut [0; 9]).expect("a response");
+                stream
+            })
+            .collect();
+        // On models with workers it waits until one of them is free.
+        assert!(get_and_close(&server, "/hello").ends_with("hello"), "{model}");
+        let begun = Instant::now();
+        while server.counters().active() > 0 {
+            assert!(begun.elapsed() < PATIENCE, "{model}: {} are held", server.counters().active());
+            thread::sleep(Duration::from_millis(10));
+        }
+        drop(stalled);
+    }
+}
+
+/// Takes as long as many time-outs, and is never still for one of them.
+#[test]
+fn readers_that_are_slow_but_move_get_everything() {
+    thread::scope(|scope| {
+        for &model in Model::ALL {
+            scope.spawn(move || {
+                let within = Duration::from_secs(4);
+                let server = start_impatient(model, within);
+                let mut stream = connect(&server);
+                stream.write_all(get("/big", "Connection: close\r\n").as_bytes()).expect("sent");
+                let (begun, mut got, mut piece) = (Instant::now(), 0, vec![0; 4 << 20]);
+                loop {
+                    let count = stream.read(&mut piece).expect("the rest");
+                    if count == 0 {
+                        break;
+                    }
+                    got += count as u64;
+                    if begun.elapsed() < 2 * within {
+                        thread::sleep(within / 20);
+                    }
+                }
+                assert!(
+                    got > BIG_BYTES && begun.elapsed() > within,
+                    "{model}: {got} in {:?}",
+                    begun.elapsed()
+                );
+            });
+        }
+    });
 }

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, net::SocketAddr, os::unix::fs::FileExt, sync::Arc, time::Duration};
 
-use engine::service::{self, Waiting};
+use engine::service::{self, Pace, Waiting};
 
 use crate::{keys::PublicKey, tls_session::TlsSession};
 
@@ -220,6 +220,10 @@ impl<C: service::Connection> service::Connection for Connection<C> {
 
     fn set_deadline(&mut self, after: Option<Duration>) {
         self.inner.set_deadline(after);
+    }
+
+    fn set_pace(&mut self, pace: Pace) {
+        self.inner.set_pace(pace);
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {

@@ -21,9 +21,10 @@ use crate::{
     clock::{self, Micros, NEVER},
     connection_limit::Permit,
     control::Control,
+    deadline::Deadline,
     listen::Accepted,
     net,
-    service::{self, Waiting},
+    service::{self, Pace, Waiting},
 };
 
 /// A connection whose every call blocks the calling thread.
@@ -35,7 +36,7 @@ pub struct Connection {
     peer: SocketAddr,
     input: Input,
     output: Vec<u8>,
-    deadline: Micros,
+    deadline: Deadline,
     receive_timeout: SocketTimeout,
     send_timeout: SocketTimeout,
     /// What the next wait for input is for, if all input has been consumed by then.
@@ -76,7 +77,7 @@ impl Connection {
             peer,
             input: Input::new(),
             output: Vec::new(),
-            deadline: NEVER,
+            deadline: Deadline::none(),
             receive_timeout: SocketTimeout::new(Timeout::Recv),
             send_timeout: SocketTimeout::new(Timeout::Send),
             next: if permit.is_some() { Waiting::First } else { Waiting::Within },
@@ -89,7 +90,7 @@ impl Connection {
         loop {
             self.registry.set_waiting(&self.socket, waiting);
             let ending = self.registry.ends(waiting);
-            self.receive_timeout.arm(&self.socket, self.deadline)?;
+            self.receive_timeout.arm(&self.socket, self.deadline.at())?;
             let flags = if ending { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
             let (buffer, room) = self.input.room();
             match net::receive(&self.socket, (buffer, room), flags) {
@@ -120,9 +121,12 @@ impl Connection {
     fn send_all(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<()> {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            self.send_timeout.arm(&self.socket, self.deadline)?;
+            self.send_timeout.arm(&self.socket, self.deadline.at())?;
             match net::send(&self.socket, rest, flags) {
-                Ok(count) => sent += count,
+                Ok(count) => {
+                    sent += count;
+                    self.deadline.note_sent(count as u64);
+                }
                 Err(error) if net::would_wait(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -134,9 +138,14 @@ impl Connection {
     fn send_range(&mut self, file: &File, mut offset: u64, length: u64) -> io::Result<()> {
         let end = offset.saturating_add(length);
         while offset < end {
-            self.send_timeout.arm(&self.socket, self.deadline)?;
-            match net::send_file(&self.socket, file, offset, end - offset) {
-                Ok(count) => offset += count,
+            self.send_timeout.arm(&self.socket, self.deadline.at())?;
+            // The kernel's time-out is for each part of a call, so that a long one might hardly ever end.
+            let length = (end - offset).min(self.deadline.sent_at_most());
+            match net::send_file(&self.socket, file, offset, length) {
+                Ok(count) => {
+                    offset += count;
+                    self.deadline.note_sent(count);
+                }
                 Err(error) if net::would_wait(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -152,7 +161,7 @@ impl Connection {
     }
 
     fn open(&self, to: SocketAddr) -> io::Result<Self> {
-        let stream = match self.deadline {
+        let stream = match self.deadline.at() {
             NEVER => TcpStream::connect(to)?,
             deadline => TcpStream::connect_timeout(&to, Duration::from_micros(remaining(deadline)?))?,
         };
@@ -211,7 +220,11 @@ impl service::Connection for Connection {
     }
 
     fn set_deadline(&mut self, after: Option<Duration>) {
-        self.deadline = after.map_or(NEVER, clock::deadline);
+        self.deadline.set(after);
+    }
+
+    fn set_pace(&mut self, pace: Pace) {
+        self.deadline.set_pace(pace);
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {

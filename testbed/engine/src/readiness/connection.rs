@@ -20,12 +20,12 @@ use super::{
 };
 use crate::{
     buffer::Input,
-    clock::{self, Micros, NEVER},
     connection_limit::Permit,
+    deadline::Deadline,
     listen::Accepted,
     loops::{self, Key},
     net,
-    service::{self, Waiting},
+    service::{self, Pace, Waiting},
 };
 
 /// A connection driven by a loop over the poller `P`.
@@ -36,7 +36,7 @@ pub(crate) struct Connection<P: Poller> {
     peer: SocketAddr,
     input: Input,
     output: Vec<u8>,
-    deadline: Micros,
+    deadline: Deadline,
     /// Whether everything received has been answered. Always false on a connection that this side opened.
     answered: bool,
     /// The place of an accepted connection. Dropped after the socket.
@@ -56,7 +56,7 @@ impl<P: Poller> Connection<P> {
             peer,
             input: Input::new(),
             output: Vec::new(),
-            deadline: NEVER,
+            deadline: Deadline::none(),
             answered: permit.is_some(),
             permit,
         }
@@ -105,7 +105,7 @@ impl<P: Poller> Connection<P> {
 
     /// Never returns ready without an error.
     fn wait(&self, interest: Interest) -> Poll<io::Result<()>> {
-        self.reactor.wait(self.socket.as_fd(), self.key, interest, self.deadline)
+        self.reactor.wait(self.socket.as_fd(), self.key, interest, self.deadline.at())
     }
 
     /// Makes one outgoing transfer as soon as the socket takes it.
@@ -139,7 +139,9 @@ impl<P: Poller> Connection<P> {
     async fn send_all(&self, bytes: &[u8], flags: SendFlags) -> io::Result<()> {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            sent += poll_fn(|_| self.poll_transfer(|socket| net::send(socket, rest, flags))).await?;
+            let count = poll_fn(|_| self.poll_transfer(|socket| net::send(socket, rest, flags))).await?;
+            self.deadline.note_sent(count as u64);
+            sent += count;
         }
         Ok(())
     }
@@ -148,7 +150,9 @@ impl<P: Poller> Connection<P> {
         let end = offset.saturating_add(length);
         while offset < end {
             let transfer = |socket: &OwnedFd| net::send_file(socket, file, offset, end - offset);
-            offset += poll_fn(|_| self.poll_transfer(transfer)).await?;
+            let count = poll_fn(|_| self.poll_transfer(transfer)).await?;
+            self.deadline.note_sent(count);
+            offset += count;
         }
         self.mark_answered(length > 0);
         Ok(())
@@ -162,9 +166,9 @@ impl<P: Poller> Connection<P> {
         let socket = net::tcp_socket(&to, SocketFlags::NONBLOCK)?;
         P::can_watch(socket.as_fd())?;
         let mut connection = Self::new(socket, to, Rc::clone(&self.reactor), None);
-        connection.deadline = self.deadline;
+        connection.deadline.set_at(self.deadline.at());
         poll_fn(|_| connection.poll_transfer(|socket| net::connect(socket, &to))).await?;
-        connection.deadline = NEVER;
+        connection.deadline.set(None);
         Ok(connection)
     }
 }
@@ -224,7 +228,11 @@ impl<P: Poller> service::Connection for Connection<P> {
     }
 
     fn set_deadline(&mut self, after: Option<Duration>) {
-        self.deadline = after.map_or(NEVER, clock::deadline);
+        self.deadline.set(after);
+    }
+
+    fn set_pace(&mut self, pace: Pace) {
+        self.deadline.set_pace(pace);
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {

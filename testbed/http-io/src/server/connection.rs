@@ -86,10 +86,9 @@ pub fn unavailable(retry_after_s: u32) -> Vec<u8> {
     out
 }
 
-/// Sends the output. The time allowed grows with its size.
+/// Sends the output, as long as the client takes it.
 pub(crate) async fn flush<C: Connection>(connection: &mut C, options: &HttpOptions) -> Result<(), Error> {
-    let bytes = connection.output().len() as u64;
-    connection.set_deadline(Some(options.write_deadline(bytes)));
+    connection.set_pace(options.pace());
     connection.flush().await.map_err(Error::Connection)
 }
 
@@ -103,12 +102,11 @@ pub(crate) async fn send_gathered<C: Connection>(
 
 /// Sends the output and marks the end of the stream.
 pub(crate) async fn finish<C: Connection>(connection: &mut C, options: &HttpOptions) -> Result<(), Error> {
-    let bytes = connection.output().len() as u64;
-    connection.set_deadline(Some(if bytes == 0 {
-        options.linger_timeout
+    if connection.output().is_empty() {
+        connection.set_deadline(Some(options.linger_timeout));
     } else {
-        options.write_deadline(bytes)
-    }));
+        connection.set_pace(options.pace());
+    }
     connection.finish().await.map_err(Error::Connection)
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::service::Pace;
 use wire::Limits;
 
 use super::proxies::Proxies;
@@ -15,7 +16,8 @@ pub struct HttpOptions {
     pub head_timeout: Duration,
     /// How long a client may take to send [`progress_bytes`](Self::progress_bytes) of a body. Default 30 s; then 408.
     pub body_timeout: Duration,
-    /// How long a client may take to accept [`progress_bytes`](Self::progress_bytes) of a response. Default 30 s.
+    /// How long a client may take to accept [`progress_bytes`](Self::progress_bytes) of a response. Default 30 s; then it is
+    /// cut off.
     pub write_timeout: Duration,
     /// How many bytes must move within a body or write time-out. Default 256 KiB: clients slower than about 8 KiB/s are cut
     /// off.
@@ -57,9 +59,8 @@ impl HttpOptions {
         Self { proxies: proxies.clone(), ..Self::default() }
     }
 
-    /// How long sending `bytes` may take.
-    pub(crate) fn write_deadline(&self, bytes: u64) -> Duration {
-        let rounds = bytes / self.progress_bytes.max(1) + 1;
-        self.write_timeout.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX))
+    /// The least that a client must take of a response.
+    pub(crate) fn pace(&self) -> Pace {
+        Pace { bytes: self.progress_bytes, within: self.write_timeout }
     }
 }

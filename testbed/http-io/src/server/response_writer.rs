@@ -242,7 +242,7 @@ impl<C: Connection> Exchange<'_, C> {
     async fn send_body(&mut self, status: u16, body: &[u8]) -> Result<(), Error> {
         if !self.has_no_body(status) {
             self.progress = Progress::Begun(status);
-            self.connection.set_deadline(Some(self.options.write_deadline(body.len() as u64)));
+            self.connection.set_pace(self.options.pace());
             self.connection.send_bytes(body).await.map_err(Error::Connection)?;
             self.body_bytes_sent += body.len() as u64;
         }
@@ -259,7 +259,7 @@ impl<C: Connection> Exchange<'_, C> {
     ) -> Result<(), Error> {
         if !self.has_no_body(status) && length > 0 {
             self.progress = Progress::Begun(status);
-            self.connection.set_deadline(Some(self.options.write_deadline(length)));
+            self.connection.set_pace(self.options.pace());
             self.connection.send_file(file, offset, length).await.map_err(Error::Connection)?;
             self.body_bytes_sent += length;
         }

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use engine::service::{Connection, Waiting};
+use engine::service::{Connection, Pace, Waiting};
 
 /// What the peer does next, as seen by `fill`.
 #[derive(Clone)]
@@ -162,6 +162,10 @@ impl Connection for Fake {
 
     fn set_deadline(&mut self, after: Option<Duration>) {
         self.deadline = after;
+    }
+
+    fn set_pace(&mut self, pace: Pace) {
+        self.deadline = Some(pace.within);
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {

@@ -19,11 +19,11 @@ use rustix::{
 use super::{reactor::Reactor, source::Socket};
 use crate::{
     buffer::Input,
-    clock::{self, Micros, NEVER},
+    deadline::Deadline,
     listen::Accepted,
     loops::{self, Key},
     net,
-    service::{self, Waiting},
+    service::{self, Pace, Waiting},
 };
 
 /// A connection driven by a loop over a ring.
@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     peer: SocketAddr,
     input: Input,
     output: Vec<u8>,
-    deadline: Micros,
+    deadline: Deadline,
     /// Whether it was accepted rather than opened by this side.
     accepted: bool,
     /// Whether everything received has been answered. Always false on a connection that this side opened.
@@ -56,7 +56,7 @@ impl Connection {
             peer,
             input: Input::new(),
             output: Vec::new(),
-            deadline: NEVER,
+            deadline: Deadline::none(),
             accepted,
             answered: accepted,
         }
@@ -75,7 +75,7 @@ impl Connection {
             return Poll::Ready(Ok(0));
         }
         self.release();
-        self.reactor.wait_to_receive(self.key, self.deadline).map_ok(|()| 0)
+        self.reactor.wait_to_receive(self.key, self.deadline.at()).map_ok(|()| 0)
     }
 
     /// Gives memory that is not in use back.
@@ -94,9 +94,13 @@ impl Connection {
             return Ok(());
         }
         let sent = poll_fn(|_| self.poll_try_send()).await?;
-        if sent < self.output.len() {
+        let rest = self.output.get(sent..).unwrap_or_default();
+        if rest.len() as u64 > self.deadline.sent_at_most() {
+            // While the ring sends a long one, nothing tells whether the peer takes it.
+            self.send_all(rest, SendFlags::empty()).await?;
+        } else if !rest.is_empty() {
             self.reactor.send(self.key, std::mem::take(&mut self.output), sent)?;
-            self.output = poll_fn(|_| self.reactor.poll_sent(self.key, self.deadline)).await?;
+            self.output = poll_fn(|_| self.reactor.poll_sent(self.key, self.deadline.at())).await?;
         }
         self.output.clear();
         self.mark_answered();
@@ -124,7 +128,7 @@ impl Connection {
         }
         match transfer(&self.socket) {
             Err(error) if net::would_wait(&error) => {
-                ready!(self.reactor.wait_to_write(self.key, self.deadline))?;
+                ready!(self.reactor.wait_to_write(self.key, self.deadline.at()))?;
                 Poll::Pending
             }
             done => Poll::Ready(done),
@@ -142,7 +146,9 @@ impl Connection {
     async fn send_all(&self, bytes: &[u8], flags: SendFlags) -> io::Result<()> {
         let (mut sent, flags) = (0, flags | SendFlags::DONTWAIT);
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            sent += poll_fn(|_| self.poll_transfer(|socket| net::send(socket, rest, flags))).await?;
+            let count = poll_fn(|_| self.poll_transfer(|socket| net::send(socket, rest, flags))).await?;
+            self.deadline.note_sent(count as u64);
+            sent += count;
         }
         Ok(())
     }
@@ -152,7 +158,9 @@ impl Connection {
         self.socket.set_nonblocking(true)?;
         while offset < end {
             let transfer = |socket: &Socket| net::send_file(socket, file, offset, end - offset);
-            offset += poll_fn(|_| self.poll_transfer(transfer)).await?;
+            let count = poll_fn(|_| self.poll_transfer(transfer)).await?;
+            self.deadline.note_sent(count);
+            offset += count;
         }
         self.mark_answered();
         Ok(())
@@ -169,9 +177,9 @@ impl Connection {
         match begun {
             Ok(()) => {}
             Err(Errno::INPROGRESS) => {
-                connection.deadline = self.deadline;
+                connection.deadline.set_at(self.deadline.at());
                 connection.connected().await?;
-                connection.deadline = NEVER;
+                connection.deadline.set(None);
             }
             Err(errno) => return Err(errno.into()),
         }
@@ -185,7 +193,7 @@ impl Connection {
             true => Poll::Ready(Ok(())),
             false => {
                 begun = true;
-                self.reactor.wait_to_write(self.key, self.deadline)
+                self.reactor.wait_to_write(self.key, self.deadline.at())
             }
         })
         .await?;
@@ -257,7 +265,11 @@ impl service::Connection for Connection {
     }
 
     fn set_deadline(&mut self, after: Option<Duration>) {
-        self.deadline = after.map_or(NEVER, clock::deadline);
+        self.deadline.set(after);
+    }
+
+    fn set_pace(&mut self, pace: Pace) {
+        self.deadline.set_pace(pace);
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {
