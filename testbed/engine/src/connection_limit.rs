@@ -1,20 +1,32 @@
 //! The limit on how many connections a server holds at once.
 
-use std::sync::Arc;
+use std::{io, net::SocketAddr, sync::Arc};
 
-use crate::{control::Control, counters::Counters};
+use crate::{
+    clients::{ClientPlace, Clients},
+    control::Control,
+    counters::Counters,
+    options::Options,
+};
 
 /// Admits a limited number of connections at a time, also across the processes forked after it was made.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimit {
     max: u64,
+    /// Limits each client; `None`: it may have as many as there are.
+    clients: Option<Clients>,
     counters: Arc<Counters>,
     control: Arc<Control>,
 }
 
 impl ConnectionLimit {
-    pub(crate) fn new(max: usize, counters: Arc<Counters>, control: Arc<Control>) -> Self {
-        Self { max: max.max(1) as u64, counters, control }
+    pub(crate) fn new(options: &Options, control: Arc<Control>) -> Self {
+        Self {
+            max: options.max_connections.max(1) as u64,
+            clients: options.max_connections_per_client.map(Clients::new),
+            counters: Arc::clone(&options.counters),
+            control,
+        }
     }
 
     pub(crate) fn counters(&self) -> &Arc<Counters> {
@@ -41,7 +53,7 @@ impl ConnectionLimit {
     }
 
     fn try_acquire(self: &Arc<Self>) -> Option<Permit> {
-        self.counters.add_active(self.max).then(|| Permit { limit: Some(Arc::clone(self)) })
+        self.counters.add_active(self.max).then(|| Permit { limit: Some(Arc::clone(self)), client: None })
     }
 }
 
@@ -50,26 +62,39 @@ impl ConnectionLimit {
 pub(crate) struct Permit {
     /// `None` where another process frees the place.
     limit: Option<Arc<ConnectionLimit>>,
+    /// The count of the client that holds the connection.
+    client: Option<ClientPlace>,
 }
 
 impl Permit {
     /// Counts the accepted connection that takes the place.
-    pub(crate) fn count_accepted(&self) {
-        if let Some(limit) = &self.limit {
-            limit.counters.count_accepted();
+    ///
+    /// # Errors
+    /// When its client has as many connections as it may. The place is still free.
+    pub(crate) fn count_accepted(&mut self, peer: SocketAddr) -> io::Result<()> {
+        let Some(limit) = &self.limit else { return Ok(()) };
+        if let Some(clients) = &limit.clients {
+            let place = clients.enter(peer.ip());
+            let crowded =
+                || io::Error::other(format!("{} has as many connections as one client may", peer.ip()));
+            self.client = Some(place.ok_or_else(crowded)?);
         }
+        limit.counters.count_accepted();
+        Ok(())
     }
 
     /// A permit for a place that another process holds and will free.
     pub(crate) const fn held_elsewhere() -> Self {
-        Self { limit: None }
+        Self { limit: None, client: None }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(limit) = &self.limit {
-            limit.release();
+        let Some(limit) = &self.limit else { return };
+        if let (Some(clients), Some(place)) = (&limit.clients, &self.client) {
+            clients.leave(place);
         }
+        limit.release();
     }
 }

@@ -74,6 +74,7 @@
 mod block_on;
 mod blocking;
 mod buffer;
+mod clients;
 mod clock;
 mod completion;
 mod connection_limit;

@@ -126,13 +126,15 @@ impl Acceptor {
 
     /// Accepts the next waiting connection, without waiting for one.
     pub(crate) fn accept(&self) -> Accept {
-        let Some(permit) = self.limit.acquire() else { return Accept::Full };
+        let Some(mut permit) = self.limit.acquire() else { return Accept::Full };
         loop {
             match acceptfrom_with(&self.listener, self.flags) {
                 Ok((socket, peer)) => {
                     let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
-                    permit.count_accepted();
-                    return Accept::Connection(Accepted { socket, peer, permit });
+                    match permit.count_accepted(peer) {
+                        Ok(()) => return Accept::Connection(Accepted { socket, peer, permit }),
+                        Err(error) => self.log.refused(self.limit.counters(), &error),
+                    }
                 }
                 Err(Errno::AGAIN) => return Accept::Empty,
                 Err(errno) if concerns_one_connection(errno) => {}
@@ -144,13 +146,15 @@ impl Acceptor {
     /// Admits the next of the connections that the kernel has already accepted.
     pub(crate) fn admit(&self, accepted: &mut VecDeque<OwnedFd>) -> Accept {
         while !accepted.is_empty() {
-            let Some(permit) = self.limit.acquire() else { return Accept::Full };
+            let Some(mut permit) = self.limit.acquire() else { return Accept::Full };
             let Some(socket) = accepted.pop_front() else { break };
-            permit.count_accepted();
             // A connection that has broken meanwhile has no peer.
             let peer = getpeername(&socket).ok().flatten();
             let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
-            return Accept::Connection(Accepted { socket, peer, permit });
+            match permit.count_accepted(peer) {
+                Ok(()) => return Accept::Connection(Accepted { socket, peer, permit }),
+                Err(error) => self.log.refused(self.limit.counters(), &error),
+            }
         }
         Accept::Empty
     }

@@ -85,8 +85,7 @@ pub(crate) fn start<L: Loop<F>, F: Factory>(options: &Options, factory: F) -> Re
     let queues = wake_queues(listeners.len())?;
     let control = Arc::new(Control::new(queues.iter().map(|queue| Arc::clone(queue.notifier())).collect()));
     let counters = Arc::clone(&options.counters);
-    let limit =
-        Arc::new(ConnectionLimit::new(options.max_connections, Arc::clone(&counters), Arc::clone(&control)));
+    let limit = Arc::new(ConnectionLimit::new(options, Arc::clone(&control)));
     let (factory, log) = (Arc::new(factory), Arc::default());
     let (started, outcomes) = mpsc::channel();
     let mut server =

@@ -25,6 +25,9 @@ pub struct Options {
     pub unavailable: Vec<u8>,
     /// The most connections open at once; 0 counts as 1. Further clients wait in the listen queue until one closes.
     pub max_connections: usize,
+    /// The most connections of one client at once, by IPv4 address or /64 network of IPv6; further ones are closed. `None`
+    /// means any number. Clients behind one proxy or router count as one.
+    pub max_connections_per_client: Option<usize>,
     /// Length of each listen queue. The system caps it at `net.core.somaxconn`.
     pub backlog: u32,
     /// Name of the server's threads, as `top -H` shows it. The system keeps 15 bytes.
@@ -46,6 +49,7 @@ impl Options {
             queue_deadline: None,
             unavailable: Vec::new(),
             max_connections: usize::MAX,
+            max_connections_per_client: None,
             backlog: 4096,
             name: "server".to_owned(),
             counters: Arc::default(),

@@ -25,6 +25,10 @@ pub struct ServerFlags {
     /// Connections served at once; more wait in the listen queue
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
+    /// Connections of one client at once, by address (IPv6: by /64 network); further ones are closed. Clients behind one
+    /// proxy or router count as one [default: any number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_connections_per_client: Option<u32>,
     /// Processors for the server, such as 1 or 0-3 [default: any]
     #[arg(long, value_name = "LIST", value_parser = Processors::parse)]
     pub cpus: Option<Processors>,

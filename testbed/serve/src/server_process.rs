@@ -169,6 +169,7 @@ impl<'a> ServerProcess<'a> {
     fn options(&self) -> engine::Options {
         let base = engine::Options {
             max_connections: self.flags.max_connections as usize,
+            max_connections_per_client: self.flags.max_connections_per_client.map(|most| most as usize),
             unavailable: http_io::server::unavailable(RETRY_AFTER_S),
             name: self.name.into(),
             counters: self.counters.clone(),

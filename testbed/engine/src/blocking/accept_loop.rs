@@ -63,8 +63,7 @@ impl AcceptLoop {
     pub(crate) fn new(options: &Options) -> Result<Self, EngineError> {
         let notifier = Arc::new(Notifier::new().map_err(EngineError::system("an event descriptor"))?);
         let control = Arc::new(Control::new(vec![Arc::clone(&notifier)]));
-        let counters = Arc::clone(&options.counters);
-        let limit = Arc::new(ConnectionLimit::new(options.max_connections, counters, Arc::clone(&control)));
+        let limit = Arc::new(ConnectionLimit::new(options, Arc::clone(&control)));
         Ok(Self { control, limit, notifier })
     }
 

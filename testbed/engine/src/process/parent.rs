@@ -56,8 +56,7 @@ pub(super) fn start(
     let notifier = Arc::new(Notifier::new().map_err(EngineError::system("an event descriptor"))?);
     let control = Arc::new(Control::new(vec![Arc::clone(&notifier)]));
     let counters = Arc::clone(&options.counters);
-    let limit =
-        Arc::new(ConnectionLimit::new(options.max_connections, Arc::clone(&counters), Arc::clone(&control)));
+    let limit = Arc::new(ConnectionLimit::new(options, Arc::clone(&control)));
     let (local, mut listeners) = listen::open(options.listen, options.backlog, 1)?;
     let acceptor = listeners
         .pop()

@@ -1,7 +1,7 @@
 //! Limits, and errors that the peer did not cause.
 
 use std::{
-    io::{self, Write},
+    io::{self, Read, Write},
     net::{SocketAddr, TcpListener},
     sync::Arc,
     thread,
@@ -35,6 +35,27 @@ fn connections_beyond_the_limit_wait_until_one_closes() {
         });
         eventually("all are closed", || counters.closed() == 8);
         assert!(Arc::ptr_eq(&counters, server.counters()), "{model}");
+    }
+}
+
+#[test]
+fn a_client_gets_no_more_connections_than_its_share() {
+    for model in models() {
+        let counters = Arc::new(Counters::default());
+        let limited =
+            Options { max_connections_per_client: Some(2), counters: Arc::clone(&counters), ..options() };
+        let server = start_with(model, &limited, Commands::new());
+        let mut held: Vec<_> = (0..2).map(|_| connect(&server)).collect();
+        for client in &mut held {
+            assert_eq!(ask(client, "hello you"), "hello you", "{model}");
+        }
+        // Closed in order, or reset.
+        assert!(matches!(connect(&server).read(&mut [0; 9]), Ok(0) | Err(_)), "{model}");
+        eventually("it is counted", || counters.refused() == 1 && counters.active() == 2);
+        assert_eq!(counters.accepted(), 2, "{model}");
+        held.pop();
+        eventually("there is room for another", || counters.closed() == 1);
+        assert_eq!(ask(&mut connect(&server), "hello again"), "hello again", "{model}");
     }
 }
 
