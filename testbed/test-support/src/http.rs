@@ -76,6 +76,24 @@ pub fn exchange(to: SocketAddr, request: &[u8]) -> io::Result<Response> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let status = head.get(9..12).and_then(|code| code.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
-    let bytes = bytes.split_off(end + 4);
+    let mut bytes = bytes.split_off(end + 4);
+    if head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked") {
+        bytes = unchunked(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+    }
     Ok(Response { status, head, body: String::from_utf8_lossy(&bytes).into_owned(), bytes })
+}
+
+/// The body that whole chunks carry.
+fn unchunked(mut chunks: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let line = chunks.windows(2).position(|two| two == b"\r\n")?;
+        let length = usize::from_str_radix(std::str::from_utf8(chunks.get(..line)?).ok()?, 16).ok()?;
+        let data = chunks.get(line + 2..)?;
+        if length == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(data.get(..length)?);
+        chunks = data.get(length..)?.strip_prefix(b"\r\n")?;
+    }
 }

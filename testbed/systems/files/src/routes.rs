@@ -168,7 +168,7 @@ impl<C: Connection> FilesHandler<C> {
             Ok(Found::Directory(path)) => {
                 self.check_folder(&path, &caller, note)?;
                 let listed = Box::pin(self.shared.lister.list(&self.shared.files, path, &caller)).await;
-                sending::directory(exchange, &listed.map_err(sending::problem)?)
+                Box::pin(sending::directory(exchange, listed.map_err(sending::problem)?)).await
             }
             Ok(Found::Unslashed(path)) => {
                 self.check_folder(&path, &caller, note)?;

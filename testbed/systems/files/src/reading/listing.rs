@@ -24,7 +24,7 @@ const ENTRIES_MAX: usize = 10_000;
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The contents of a directory, by name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listing {
     /// Its path below the root, with a slash at the end.
     path: String,
@@ -80,23 +80,36 @@ impl Listing {
         Ok(Self { path: format!("{path}{slash}"), writable, entries, truncated })
     }
 
-    /// Renders it for programs.
-    pub(crate) fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
+    /// Renders it for programs, a piece at a time. What has been rendered is no longer held.
+    pub(crate) fn into_json(self) -> impl Iterator<Item = String> {
+        let Self { path, writable, entries, truncated } = self;
+        let begin = format!("{{\"path\":{},\"writable\":{writable},\"entries\":[", json(&path));
+        let entry = |(number, entry): (usize, Entry)| {
+            let comma = if number > 0 { "," } else { "" };
+            format!("{comma}{}", json(&entry))
+        };
+        let end = format!("],\"truncated\":{truncated}}}");
+        std::iter::once(begin).chain(entries.into_iter().enumerate().map(entry)).chain([end])
     }
 
-    /// Renders it for people.
-    pub(crate) fn to_html(&self) -> String {
+    /// Renders it for people, a piece at a time.
+    pub(crate) fn into_html(self) -> impl Iterator<Item = String> {
         let title = format!("/{}", escape(&self.path));
         let up = if self.path.is_empty() { "" } else { "<tr><td><a href=\"../\">../</a><td><td>\n" };
-        let rows: String = self.entries.iter().map(Entry::to_html).collect();
         let more = if self.truncated { "<p>There are more entries than shown here.\n" } else { "" };
-        format!(
+        let begin = format!(
             "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n\
-             <h1>{title}</h1>\n<table>\n<thead><tr><th>Name<th>Size<th>Modified</thead>\n{up}{rows}</table>\n{more}"
-        )
+             <h1>{title}</h1>\n<table>\n<thead><tr><th>Name<th>Size<th>Modified</thead>\n{up}"
+        );
+        let rows = self.entries.into_iter().map(|entry| entry.to_html());
+        std::iter::once(begin).chain(rows).chain([format!("</table>\n{more}")])
     }
+}
+
+/// Text and numbers always have a JSON form.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;margin:2rem;color-scheme:light dark}\
@@ -227,7 +240,7 @@ mod tests {
     #[test]
     fn names_cannot_break_out_of_the_page() {
         let listing = listing(|at| fs::write(at.join("<script>\"'&%?#.txt"), "").unwrap(), "");
-        let html = listing.to_html();
+        let html: String = listing.into_html().collect();
         assert!(!html.contains("<script>"), "{html}");
         assert!(html.contains("href=\"%3Cscript%3E%22%27%26%25%3F%23.txt\""), "{html}");
         assert!(html.contains("&lt;script&gt;&quot;&#39;&amp;%?#.txt"), "{html}");
@@ -242,7 +255,8 @@ mod tests {
             },
             "sub",
         );
-        let json: serde_json::Value = serde_json::from_slice(&listing.to_json()).unwrap();
+        let json: String = listing.into_json().collect();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["path"], "sub/");
         assert_eq!(json["entries"][0]["name"], "é");
         assert_eq!(json["entries"][0]["href"], "%C3%A9");

@@ -4,24 +4,55 @@ use engine::service::Connection;
 use folder::{BadTarget, FindError, OpenError};
 use http_io::{
     Problem,
-    server::{Error, Exchange},
+    server::{Error, Exchange, ResponseWriter},
 };
 
 use crate::reading::listing::Listing;
 
-/// Responds with the contents of a directory: HTML if the client accepts it, otherwise JSON.
-pub(crate) fn directory<C: Connection>(
+/// How much of a listing is sent as one chunk, bytes; a shorter one is sent whole.
+const GATHERED: usize = 16 * 1024;
+
+/// Responds with the contents of a directory: HTML if the client accepts it, otherwise JSON. A long one is never whole in
+/// the connection's buffer.
+pub(crate) async fn directory<C: Connection>(
     exchange: &mut Exchange<'_, C>,
-    listing: &Listing,
+    listing: Listing,
 ) -> Result<(), Error> {
     let html = wants_html(exchange);
     let reply = exchange.respond(200).header("Vary", "Accept").header("X-Content-Type-Options", "nosniff");
     if !html {
-        return reply.json(listing.to_json());
+        return pieces(reply, "application/json", listing.into_json()).await;
     }
-    reply
-        .header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-        .html(&listing.to_html())
+    let reply = reply.header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+    pieces(reply, "text/html; charset=utf-8", listing.into_html()).await
+}
+
+/// Responds with a body that comes in pieces: whole if it is short, otherwise in chunks.
+async fn pieces<C: Connection>(
+    reply: ResponseWriter<'_, '_, C>,
+    content_type: &str,
+    mut pieces: impl Iterator<Item = String>,
+) -> Result<(), Error> {
+    let mut gather = || {
+        let mut gathered = String::new();
+        while gathered.len() < GATHERED
+            && let Some(piece) = pieces.next()
+        {
+            gathered += &piece;
+        }
+        gathered
+    };
+    let mut gathered = gather();
+    if gathered.len() < GATHERED {
+        return reply.body(content_type, gathered.as_bytes());
+    }
+    let mut body = reply.header("Content-Type", content_type).chunked()?;
+    while !gathered.is_empty() {
+        body.write(gathered.as_bytes()).await?;
+        gathered = gather();
+    }
+    body.finish();
+    Ok(())
 }
 
 /// Whether the client accepts HTML.
