@@ -68,7 +68,12 @@ pub fn end(result: Result<Exit, Failure>) -> ExitCode {
 pub fn warn(message: impl Display) {
     let called = env::args_os().next();
     let name = called.as_deref().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
-    eprintln!("{}: {message}", name.unwrap_or("nstar"));
+    say(&format!("{}: {message}", name.unwrap_or("nstar")));
+}
+
+/// Prints a line on stderr, and nothing that steers a terminal.
+pub fn say(line: &str) {
+    eprintln!("{}", report::printable(line));
 }
 
 /// Why a command could not do its work, for the person who ran it.

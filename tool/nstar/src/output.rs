@@ -83,9 +83,11 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Prints to stdout; a reader that has gone away is no error.
+/// Prints to stdout, and nothing that steers a terminal; a reader that has gone away is no error. What goes to a file or a
+/// pipe is data, and stays as it is.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
+    let text = if out.is_terminal() { report::printable_painted(text) } else { text.into() };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("cannot write to stdout: {error}")))

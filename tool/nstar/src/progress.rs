@@ -4,8 +4,10 @@ use std::{io::IsTerminal, time::Duration};
 
 use experiment::progress::Event as Around;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use report::progress;
+use report::{printable, progress};
 use sweep::progress::{Event, Listener};
+
+use crate::exit;
 
 /// Where progress goes.
 pub enum Progress {
@@ -40,18 +42,24 @@ impl Progress {
     }
 }
 
+impl Progress {
+    /// Shows a text: only until the next, if it `passes`.
+    fn show(&self, text: &str, passes: bool) {
+        match self {
+            Progress::Bar(bar) if passes => bar.set_message(printable(text).into_owned()),
+            Progress::Bar(bar) => bar.println(printable(text)),
+            Progress::Lines => exit::say(text),
+            Progress::Silent => {}
+        }
+    }
+}
+
 impl Listener for Progress {
     fn on(&mut self, event: &Event) {
-        match self {
-            Progress::Bar(bar) => match event {
-                Event::StepBegun { .. } => bar.set_message(words(event)),
-                _ => bar.println(words(event)),
-            },
-            Progress::Lines => match event {
-                Event::StepBegun { .. } => {}
-                _ => eprintln!("{}", words(event)),
-            },
-            Progress::Silent => {}
+        let passes = matches!(event, Event::StepBegun { .. });
+        // A log wants no lines that are soon out of date.
+        if !(passes && matches!(self, Progress::Lines)) {
+            self.show(&words(event), passes);
         }
     }
 }
@@ -59,12 +67,7 @@ impl Listener for Progress {
 impl experiment::progress::Listener for Progress {
     fn on_experiment(&mut self, event: &Around) {
         let (text, passes) = around(event);
-        match self {
-            Progress::Bar(bar) if passes => bar.set_message(text),
-            Progress::Bar(bar) => bar.println(text),
-            Progress::Lines => eprintln!("{text}"),
-            Progress::Silent => {}
-        }
+        self.show(&text, passes);
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Resu
     };
     let show = |line: String| {
         if !conditions.show.no_progress {
-            eprintln!("{line}");
+            exit::say(&line);
         }
     };
     let mut left: Duration = planned.iter().map(Planned::time).sum();

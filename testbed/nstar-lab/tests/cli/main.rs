@@ -5,6 +5,7 @@ mod common;
 mod concurrency;
 mod disk;
 mod files;
+mod hostile;
 mod lab;
 mod link;
 mod locks;

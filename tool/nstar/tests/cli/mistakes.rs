@@ -268,3 +268,11 @@ fn a_mistyped_database_is_told_without_its_password() {
         assert!(!outcome.stderr.contains("hush") && !outcome.stderr.contains("sqlite"), "{outcome}");
     }
 }
+
+/// Files are named by others, too.
+#[test]
+fn a_name_that_would_steer_the_terminal_is_shown_harmless() {
+    let outcome = Place::beside_others().nstar(["report", "x\u{1b}[2J\u{9b}8m.json"]).run().exits(2);
+    assert!(!outcome.stderr.contains(|c: char| c.is_control() && c != '\n'), "{:?}", outcome.stderr);
+    assert!(outcome.stderr.contains("x\\u{1b}[2J"), "{:?}", outcome.stderr);
+}
