@@ -7,6 +7,9 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use url::{ParseError, Position};
 
+/// Stands for what is not shown.
+const HIDDEN: &str = "***";
+
 /// Whether the connection is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
@@ -33,11 +36,12 @@ impl fmt::Debug for Credentials {
 
 /// An absolute http or https URL, normalised as browsers do it (WHATWG URL).
 ///
-/// Its text form leaves out the credentials, so it is safe to print and store.
+/// Its text form leaves out the credentials and the values of the query, which may be tokens under any name, so it is safe to
+/// print and store.
 ///
 /// ```
 /// let url: load::Url = "http://joe:secret@localhost:8080/a?b=c".parse()?;
-/// assert_eq!(url.to_string(), "http://localhost:8080/a?b=c");
+/// assert_eq!(url.to_string(), "http://localhost:8080/a?b=***");
 /// # Ok::<(), load::UrlError>(())
 /// ```
 /// Serialised it holds them: that form is for a stream to another generator, never for a file or a log.
@@ -180,8 +184,22 @@ impl Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.inner.as_str())
+        f.write_str(&self.inner[..Position::BeforePath])?;
+        f.write_str(&shown_path(self.path()))
     }
+}
+
+/// A path as it may be shown: with the names in its query, and without their values.
+pub(crate) fn shown_path(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
+    let shown = |part: &str| match part.split_once('=') {
+        // What a scenario fills in has a name there.
+        Some((_, value)) if value.starts_with("${") && value.ends_with('}') => part.to_owned(),
+        Some((name, _)) => format!("{name}={HIDDEN}"),
+        None if part.is_empty() => String::new(),
+        None => HIDDEN.to_owned(),
+    };
+    format!("{path}?{}", query.split('&').map(shown).collect::<Vec<_>>().join("&"))
 }
 
 fn credentials(url: &url::Url) -> Result<Option<Credentials>, UrlError> {
@@ -251,6 +269,17 @@ mod tests {
         assert_eq!((credentials.name.as_str(), credentials.password.as_str()), ("joe", "p@ss:"));
         assert_eq!(with.to_string(), "http://h/x");
         assert!(!format!("{with:?}").contains("p@ss"));
+    }
+
+    #[test]
+    fn the_values_of_a_query_are_not_shown() {
+        for (query, shown) in
+            [("a=1&token=x%26y&", "a=***&token=***&"), ("x", "***"), ("a==b", "a=***"), ("", "")]
+        {
+            assert_eq!(url(&format!("http://h/p?{query}")).to_string(), format!("http://h/p?{shown}"));
+        }
+        assert_eq!(shown_path("/p?a=${size}&b=c"), "/p?a=${size}&b=***");
+        assert_eq!(url("http://h/p?a=1").path(), "/p?a=1", "it is sent");
     }
 
     #[test]

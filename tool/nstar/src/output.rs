@@ -2,12 +2,14 @@
 
 use std::{
     env,
-    fs::{self, OpenOptions},
+    fs::{self, OpenOptions, Permissions},
     io::{self, IsTerminal, Write},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use analysis::run::{Run, Warning, WarningKind};
+use tempfile::NamedTempFile;
 
 use crate::{
     exit::{self, Exit, Failure},
@@ -61,15 +63,14 @@ impl Files {
     }
 }
 
-/// Fails unless the file can be written; leaves nothing behind that was not there.
+/// Fails unless [`write_file`] can write the file; leaves nothing behind.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
-    let existed = path.exists();
-    let attempt = OpenOptions::new().append(true).create(true).open(path);
-    if attempt.is_ok() && !existed {
-        // A leftover empty file is harmless, and the check has already answered.
-        let _ = fs::remove_file(path);
-    }
-    attempt.map(drop).map_err(|error| {
+    let attempt = match kind_of(path) {
+        Ok(Kind::Device) => OpenOptions::new().append(true).open(path).map(drop),
+        Ok(Kind::File { .. }) => beside(path, None).map(drop),
+        Err(error) => Err(error),
+    };
+    attempt.map_err(|error| {
         Failure::usage(format!(
             "cannot write {}: {error}; nothing was run. Give a path you can write with -o",
             path.display()
@@ -77,10 +78,48 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Writes a whole file.
+/// Writes a whole file: beside it, and then under its name, so that nobody finds half of it and what was there stays until
+/// all is written. A symbolic link is not followed: in a folder that others may write, it leads where they want. A device or
+/// a pipe is written to.
 pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text)
-        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+    let written = kind_of(path).and_then(|kind| match kind {
+        Kind::Device => fs::write(path, text),
+        Kind::File { mode } => {
+            let mut file = beside(path, mode)?;
+            file.write_all(text.as_bytes())?;
+            file.persist(path)?;
+            Ok(())
+        }
+    });
+    written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+}
+
+/// What a path leads to.
+enum Kind {
+    /// A file, with its permissions if it exists.
+    File { mode: Option<Permissions> },
+    /// Something else that takes bytes.
+    Device,
+}
+
+fn kind_of(path: &Path) -> io::Result<Kind> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kind::File { mode: None }),
+        Err(error) => Err(error),
+        Ok(about) if about.is_symlink() => {
+            Err(io::Error::other("it is a symbolic link, which is not followed"))
+        }
+        Ok(about) if about.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(about) if about.is_file() => Ok(Kind::File { mode: Some(about.permissions()) }),
+        Ok(_) => Ok(Kind::Device),
+    }
+}
+
+/// A new file in the same folder, with these permissions or those that new files have.
+fn beside(path: &Path, mode: Option<Permissions>) -> io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = mode.unwrap_or_else(|| Permissions::from_mode(0o666));
+    tempfile::Builder::new().prefix(".nstar-").permissions(mode).tempfile_in(folder)
 }
 
 /// Prints to stdout, and nothing that steers a terminal; a reader that has gone away is no error. What goes to a file or a

@@ -14,7 +14,7 @@ use super::sizes::read_sizes;
 use super::statuses::Statuses;
 use super::template::{Names, Template, TemplateError, TemplatePart};
 use super::value::{Value, read_value};
-use crate::url::Url;
+use crate::url::{Url, shown_path};
 
 /// The form of a name, for error messages.
 const NAMES: &str = "a name of letters, digits, `-` and `_`";
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
             None => return Err(section.missing("path", "the request target, which starts with `/`")),
         };
         let request = Request {
-            name: name.map_or_else(|| format!("{method} {text}"), Into::into),
+            name: name.map_or_else(|| format!("{method} {}", shown_path(text)), Into::into),
             weight,
             method,
             path,

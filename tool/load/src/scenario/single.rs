@@ -7,7 +7,7 @@ use super::error::FlagError;
 use super::sizes::Sizes;
 use super::statuses::Statuses;
 use super::template::Template;
-use crate::url::{Credentials, Url};
+use crate::url::{Credentials, Url, shown_path};
 
 /// One request as the command line describes it: `-m`, `-H`, `-b`, and credentials.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ impl Scenario {
             None => Body::Text(Template::literal(template.body)),
         };
         let request = Request {
-            name: format!("{} {}", template.method, url.path()),
+            name: format!("{} {}", template.method, shown_path(url.path())),
             weight: 1,
             method: template.method,
             path: literal(url.path()),

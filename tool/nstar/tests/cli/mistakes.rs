@@ -276,3 +276,35 @@ fn a_name_that_would_steer_the_terminal_is_shown_harmless() {
     assert!(!outcome.stderr.contains(|c: char| c.is_control() && c != '\n'), "{:?}", outcome.stderr);
     assert!(outcome.stderr.contains("x\\u{1b}[2J"), "{:?}", outcome.stderr);
 }
+
+/// A link that somebody else laid where the run file goes must not lead to the loss of what it leads to.
+#[test]
+fn a_run_file_replaces_what_was_there_and_follows_no_link() {
+    let (place, nginx) = (Place::beside_others(), Server::nginx("0"));
+    let load = || place.nstar(["load", &nginx.url("/"), "-n", "1", "-o", "run.json"]).run();
+    place.write("precious", "kept");
+    std::os::unix::fs::symlink("precious", place.path("run.json")).expect("a link");
+    load().exits(2).complains("symbolic link").complains("nothing was run");
+    std::fs::remove_file(place.path("run.json")).expect("removed");
+    std::fs::hard_link(place.path("precious"), place.path("run.json")).expect("another name");
+    load().exits(0);
+    assert_eq!(std::fs::read_to_string(place.path("precious")).expect("a file"), "kept");
+    assert!(place.run_file()["steps"].is_array());
+    let left = std::fs::read_dir(place.path(".")).expect("a folder").flatten().map(|entry| entry.file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with(".nstar-")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Values in a query may be tokens, whatever they are called.
+#[test]
+fn the_values_of_a_query_are_in_no_file_and_in_no_message() {
+    let (place, nginx) = (Place::beside_others(), Server::nginx("0"));
+    let target = nginx.url("/?token=hush&hush");
+    let outcome = place.nstar(["load", &target, "-n", "1", "-o", "run.json"]).run().exits(0);
+    assert!(place.run_file()["target"].as_str().expect("a URL").ends_with("/?token=***&***"));
+    let written =
+        ["run.json", "report.html"].map(|name| std::fs::read_to_string(place.path(name)).expect("a file"));
+    for text in written.iter().chain([&outcome.stdout, &outcome.stderr]) {
+        assert!(!text.contains("hush"), "{text}");
+    }
+}
