@@ -8,7 +8,7 @@ use std::{
 };
 
 use engine::service::{Connection, Factory};
-use http_io::server::{Error, Exchange, Handler, Http, HttpOptions, Proxies};
+use http_io::server::{Error, Exchange, Handler, Hosts, Http, HttpOptions, Proxies};
 use store::{Database, OpenError, Schema, Store};
 
 use crate::{
@@ -92,6 +92,8 @@ pub struct ServerOptions {
     pub queue: usize,
     /// The proxies whose `Forwarded` and `X-Forwarded-For` are trusted. Default: none.
     pub proxies: Proxies,
+    /// The names to which the server answers. Default: any.
+    pub hosts: Hosts,
     /// The engine's counters of the server's connections, shown by `GET /metrics`. Pass the ones in the engine's options.
     /// Default: counters that stay at zero.
     pub connections: Arc<engine::Counters>,
@@ -104,6 +106,7 @@ impl ServerOptions {
             database: database.into(),
             queue: 1024,
             proxies: Proxies::default(),
+            hosts: Hosts::default(),
             connections: Arc::default(),
         }
     }
@@ -120,6 +123,6 @@ impl ServerOptions {
     }
 
     pub(crate) fn http(&self) -> HttpOptions {
-        HttpOptions::behind(&self.proxies)
+        HttpOptions { hosts: self.hosts.clone(), ..HttpOptions::behind(&self.proxies) }
     }
 }

@@ -58,6 +58,14 @@ impl TrustedProxies {
     }
 }
 
+/// Names of a server that is open without credentials.
+#[derive(Debug, Args)]
+pub struct HostNames {
+    /// Where no credentials are needed: a name to which it answers, besides its addresses and localhost; may be repeated
+    #[arg(long = "host-name", value_name = "NAME")]
+    pub host_names: Vec<String>,
+}
+
 /// TLS, if asked for.
 #[derive(Debug, Args)]
 pub struct Encryption {

@@ -56,7 +56,7 @@ pub use nstar::{
 
 pub use self::{
     concurrency::ConcurrencyFlags,
-    flags::{Encryption, ServerFlags, TrustedProxies, with_password},
+    flags::{Encryption, HostNames, ServerFlags, TrustedProxies, with_password},
     served_folder::first_inside,
     server_process::ServerProcess,
 };

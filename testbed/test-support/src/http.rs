@@ -55,7 +55,7 @@ impl Response {
 /// When the server cannot be reached, or sends no complete response head.
 pub fn ask(to: SocketAddr, line: &str, fields: &str, body: &[u8]) -> io::Result<Response> {
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-    let head = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{fields}{length}\r\n");
+    let head = format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}{length}\r\n");
     exchange(to, &[head.as_bytes(), body].concat())
 }
 

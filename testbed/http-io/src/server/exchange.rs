@@ -165,11 +165,21 @@ impl<'c, C: Connection> Exchange<'c, C> {
         fields.into_iter().any(|name| self.header(name).is_some())
     }
 
-    /// Refuses a request whose client a trusted proxy does not name clearly.
+    /// Refuses a request whose client is not known, or that another site made a browser send to an open server.
     ///
     /// # Errors
-    /// 400.
-    pub(crate) fn check_requester(&self) -> Result<(), Problem> {
+    /// 400, 403 and 421.
+    pub(crate) fn check_sender(&self) -> Result<(), Problem> {
+        self.check_requester()?;
+        if self.options.hosts.are_any() {
+            return Ok(());
+        }
+        self.options.hosts.check(self.request_head())?;
+        self.check_origin()
+    }
+
+    /// Refuses a request whose client a trusted proxy does not name clearly.
+    fn check_requester(&self) -> Result<(), Problem> {
         if self.options.proxies.are_none() {
             return Ok(());
         }

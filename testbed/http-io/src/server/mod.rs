@@ -4,6 +4,7 @@ mod connection;
 mod error;
 mod exchange;
 mod forwarded;
+mod hosts;
 mod options;
 mod prepared;
 mod proxies;
@@ -19,6 +20,7 @@ pub use wire::request::View as RequestHead;
 pub use connection::unavailable;
 pub use error::Error;
 pub use exchange::Exchange;
+pub use hosts::Hosts;
 pub use options::HttpOptions;
 pub use prepared::Prepared;
 pub use proxies::{Network, NetworkError, Proxies, Requester};
@@ -112,7 +114,7 @@ async fn exchange<C: Connection, H: Handler<C>>(
     scratch: &mut Scratch,
 ) -> Next {
     let mut exchange = Exchange::new(connection, options, head, scratch);
-    let handled = match exchange.check_requester() {
+    let handled = match exchange.check_sender() {
         Ok(()) => handler.handle(&mut exchange).await,
         Err(problem) => Err(problem.into()),
     };

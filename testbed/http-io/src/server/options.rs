@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::service::Pace;
 use wire::Limits;
 
-use super::proxies::Proxies;
+use super::{hosts::Hosts, proxies::Proxies};
 
 /// The time-outs and limits of a server, common to all its connections.
 #[derive(Clone, Debug)]
@@ -31,6 +31,9 @@ pub struct HttpOptions {
     pub gather_bytes: usize,
     /// The proxies whose `Forwarded` and `X-Forwarded-For` are trusted. Default: none.
     pub proxies: Proxies,
+    /// The names to which the server answers. Unless they are any, which is the default, requests that may change something
+    /// must not come from another site either.
+    pub hosts: Hosts,
     /// Sizes within a message. `body_bytes` is the longest request body unless the handler sets another limit; default
     /// 1 MiB here.
     pub limits: Limits,
@@ -48,6 +51,7 @@ impl Default for HttpOptions {
             drain_bytes: 256 * 1024,
             gather_bytes: 64 * 1024,
             proxies: Proxies::default(),
+            hosts: Hosts::default(),
             limits: Limits { body_bytes: 1024 * 1024, ..Limits::default() },
         }
     }

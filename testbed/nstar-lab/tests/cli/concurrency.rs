@@ -23,7 +23,7 @@ fn open_files(place: &Place, flags: &str) -> (Running, String, String) {
 }
 
 fn get(address: &str, path: &str, fields: &str) -> String {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n"))
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n"))
 }
 
 #[test]
@@ -108,12 +108,12 @@ fn a_full_pool_answers_503_and_says_so_in_its_metrics() {
     place.write("hello.txt", "hello, reader");
     let (running, _, address) = open_files(&place, "--engine pool --workers 1 --queue 1 --overload 503");
     let mut held = TcpStream::connect(&address).expect("a connection");
-    held.write_all(b"GET /files/hello.txt HTTP/1.1\r\nHost: x\r\n\r\nGET /fi").expect("sent");
+    held.write_all(b"GET /files/hello.txt HTTP/1.1\r\nHost: localhost\r\n\r\nGET /fi").expect("sent");
     held.read_exact(&mut [0]).expect("an answer begins");
     let mut waiting = TcpStream::connect(&address).expect("a connection");
     let refused = get(&address, "/files/hello.txt", "");
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("Retry-After: 1\r\n"), "{refused}");
-    waiting.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
+    waiting.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sent");
     drop(held);
     let mut metrics = String::new();
     waiting.read_to_string(&mut metrics).expect("an answer");
@@ -158,7 +158,7 @@ fn both_tiers_run_in_processes_and_their_metrics_are_of_all_of_them() {
 fn make_account_and_get(address: &str) {
     let body = r#"{"name":"ada","password":"a long enough one"}"#;
     let new = format!(
-        "POST /accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST /accounts HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     assert!(ask(address, &new).starts_with("HTTP/1.1 201"));

@@ -77,7 +77,7 @@ fn a_load_puts_files_each_under_a_name_of_its_own() {
         .filter(|line| line.contains("\"upload\"") && line.contains("\"bytes\":100000,"))
         .count();
     assert!(uploads >= 12 && uploads == audit.lines().count(), "{audit}");
-    let listing = ask(&address, "GET /files/put/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let listing = ask(&address, "GET /files/put/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(listing.contains("user0") && listing.contains("user2"), "{listing}");
     running.signal("TERM");
     running.finish().exits(0);
@@ -99,12 +99,12 @@ fn a_full_disk_is_told_and_nothing_is_left_of_what_did_not_fit() {
     // An upload of known length is refused before its body is requested.
     let known = |name: &str, length: usize| {
         let head =
-            format!("PUT /files/{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\n");
+            format!("PUT /files/{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n");
         insist(&address, &format!("{head}Content-Length: {length}\r\n\r\n"))
     };
     let unknown = |name: &str, pieces: usize| {
         let piece = format!("{:x}\r\n{}\r\n", 100_000, "x".repeat(100_000));
-        let head = format!("PUT /files/{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+        let head = format!("PUT /files/{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
         insist(
             &address,
             &format!("{head}Transfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n", piece.repeat(pieces)),
@@ -117,7 +117,7 @@ fn a_full_disk_is_told_and_nothing_is_left_of_what_did_not_fit() {
     }
     let answer = unknown("c", 25);
     assert!(answer.starts_with("HTTP/1.1 201"), "there is room again: {answer}");
-    let listing = ask(&address, "GET /files/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let listing = ask(&address, "GET /files/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(
         listing.contains("\"c\"") && !listing.contains("\"a\"") && !listing.contains("\"b\""),
         "{listing}"

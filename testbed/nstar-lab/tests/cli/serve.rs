@@ -30,7 +30,7 @@ pub(crate) fn ask(address: &str, request: &str) -> String {
 }
 
 fn get(address: &str, path: &str, authorization: &str) -> String {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{authorization}\r\n"))
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{authorization}\r\n"))
 }
 
 #[test]
@@ -66,11 +66,11 @@ fn bad_requests_are_told_and_hold_up_nobody() {
     let bad = [
         ("garbage\r\n\r\n".to_string(), "400"),
         ("GET /files/hello.txt HTTP/1.1\r\n\r\n".to_string(), "400"),
-        ("GET / HTTP/3.7\r\nHost: x\r\n\r\n".to_string(), "505"),
-        (format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n"), "414"),
-        (format!("GET / HTTP/1.1\r\nHost: x\r\nX: {long}\r\n\r\n"), "431"),
+        ("GET / HTTP/3.7\r\nHost: localhost\r\n\r\n".to_string(), "505"),
+        (format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n"), "414"),
+        (format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {long}\r\n\r\n"), "431"),
         (
-            "POST /files/ HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_string(),
+            "POST /files/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_string(),
             "400",
         ),
     ];
@@ -122,7 +122,7 @@ fn both_tiers_make_an_account_and_let_its_owner_in() {
 
     let body = r#"{"name":"ada","password":"a long enough one"}"#;
     let new = format!(
-        "POST /accounts HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST /accounts HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     assert!(ask(&address, &new).starts_with("HTTP/1.1 201"));
@@ -259,7 +259,7 @@ fn a_room_is_booked_once_and_outlives_the_server() {
     let date = String::from_utf8(date).expect("a date");
     let body = format!(r#"{{"room":1,"date":"{}","name":"Ada","aadhaar":"100000000004"}}"#, date.trim());
     let head = format!(
-        "POST /bookings HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "POST /bookings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     for status in ["201", "409"] {

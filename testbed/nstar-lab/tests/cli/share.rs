@@ -25,12 +25,12 @@ fn an_index_is_served_until_told_to_stop_and_forgets_nothing() {
     let place = Place::beside_others();
     for (request, status) in [
         (
-            "POST /register HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 39\r\n\r\n\
+            "POST /register HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 39\r\n\r\n\
              {\"peer\": \"127.0.0.1:9999\", \"files\": []} ",
             "HTTP/1.1 200",
         ),
         (
-            "POST /renew HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 26\r\n\r\n\
+            "POST /renew HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 26\r\n\r\n\
              {\"peer\": \"127.0.0.1:9999\"}",
             "HTTP/1.1 200",
         ),

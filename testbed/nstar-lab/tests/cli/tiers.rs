@@ -30,13 +30,13 @@ fn start(place: &Place, words: &str) -> (Running, String) {
 
 fn post(path: &str, fields: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}Content-Length: {}\r\n\r\n{BODY}",
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}Content-Length: {}\r\n\r\n{BODY}",
         BODY.len()
     )
 }
 
 fn get(address: &str, path: &str, fields: &str) -> String {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n"))
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n"))
 }
 
 fn stop(running: Running) {
@@ -73,7 +73,7 @@ fn an_accounts_server_with_a_token_answers_only_those_who_know_it() {
     let token = token.trim();
     for fields in [String::new(), "Service-Token: x\r\n".into(), format!("Service-Token: {token}x\r\n")] {
         for request in [
-            format!("GET /auth HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{BASIC}{fields}\r\n"),
+            format!("GET /auth HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{BASIC}{fields}\r\n"),
             post("/accounts", &fields),
         ] {
             let answer = ask(&backend, &request);

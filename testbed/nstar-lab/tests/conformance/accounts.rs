@@ -58,7 +58,7 @@ fn send(served: &Served, line: &str, body: &str) -> Response {
     let mut client = served.connect();
     let length = body.len();
     client.send(format!(
-        "{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     ));
     client.response()
 }

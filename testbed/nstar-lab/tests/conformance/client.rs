@@ -142,7 +142,7 @@ pub(crate) fn get(target: &str, fields: &str) -> String {
 
 /// A request without a body, with these header lines.
 pub(crate) fn request(method: &str, target: &str, fields: &str) -> String {
-    format!("{method} {target} HTTP/1.1\r\nHost: test\r\n{fields}\r\n")
+    format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n")
 }
 
 /// The head of an upload.

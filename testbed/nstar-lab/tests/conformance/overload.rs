@@ -24,7 +24,7 @@ fn full(policy: &str) -> (Served, Client, Client) {
 
 /// Ends the request that occupies the worker. All waiting connections are then served, and later ones too.
 fn release(server: Served, mut held: Client, mut waiting: Client, then: impl FnOnce()) {
-    held.send("Host: test\r\nConnection: close\r\n\r\n");
+    held.send("Host: localhost\r\nConnection: close\r\n\r\n");
     for client in [&mut held, &mut waiting] {
         assert!(client.response().body == content(1_000));
     }

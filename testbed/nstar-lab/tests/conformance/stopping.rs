@@ -31,7 +31,7 @@ fn downloads_under_way_are_finished_and_nobody_new_is_served() {
         eventually(&format!("{model}: new connections are refused"), || server.try_connect().is_err());
         assert_eq!(idle.until_broken(), b"", "{model}: an idle connection ends");
         assert_eq!(fresh.until_broken(), b"", "{model}: a fresh connection ends");
-        half.send("st: test\r\n\r\n");
+        half.send("st: localhost\r\n\r\n");
         assert_eq!(half.response().status, 200, "{model}: a request half received is answered");
         for mut client in reading {
             assert!(client.rest() == content(LARGE), "{model}: what is under way is finished");

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use accounts::Registration;
 use clap::{Args, Parser};
 use serve::{
-    Exit, Failure, ServerFlags, ServerProcess, System, TrustedProxies,
+    Exit, Failure, HostNames, ServerFlags, ServerProcess, System, TrustedProxies,
     values::{duration, duration_or_zero, listen, size},
 };
 
@@ -59,6 +59,8 @@ pub struct FilesFlags {
     #[command(flatten)]
     proxies: TrustedProxies,
     #[command(flatten)]
+    names: HostNames,
+    #[command(flatten)]
     server: ServerFlags,
 }
 
@@ -98,6 +100,7 @@ impl System for FilesFlags {
         options.audit = self.audit.clone();
         options.encrypted = process.is_encrypted();
         options.proxies = self.proxies.proxies();
+        options.host_names = self.names.host_names.clone();
         options.connections = process.counters();
         self.reach_accounts(&mut options)?;
         check(self.listen, &options).map_err(Failure::usage)?;

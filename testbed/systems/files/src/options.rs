@@ -54,6 +54,8 @@ pub struct Options {
     pub registration: accounts::Registration,
     /// Proxies that are trusted to name the client. Default: none.
     pub proxies: Proxies,
+    /// Without accounts: names to which the server answers besides its addresses and `localhost`. Default none.
+    pub host_names: Vec<String>,
     /// The engine's connection counters, shown by `GET /metrics`: the same as in the engine's options. By default a set of
     /// its own, which stays at zero.
     pub connections: Arc<engine::Counters>,
@@ -138,6 +140,7 @@ impl Options {
             encrypted: false,
             registration: accounts::Registration::default(),
             proxies: Proxies::default(),
+            host_names: Vec::new(),
             connections: Arc::default(),
         }
     }

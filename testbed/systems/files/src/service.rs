@@ -7,7 +7,7 @@ use engine::{
     shared::Atomics,
 };
 use folder::Root;
-use http_io::server::{Http, HttpOptions};
+use http_io::server::{Hosts, Http, HttpOptions};
 
 use crate::{
     access::{
@@ -88,6 +88,13 @@ impl Factory for FilesFactory {
             (_, None) => Authority::Open,
         };
         let handler = FilesHandler::new(Arc::clone(&self.shared), authority);
-        Ok(Http::new(handler, HttpOptions::behind(&self.options.proxies)))
+        let hosts = match self.options.accounts {
+            AccountsBackend::Open => Hosts::only(
+                self.options.host_names.clone(),
+                "--host-name NAME lets it answer to a name as well",
+            ),
+            _ => Hosts::default(),
+        };
+        Ok(Http::new(handler, HttpOptions { hosts, ..HttpOptions::behind(&self.options.proxies) }))
     }
 }

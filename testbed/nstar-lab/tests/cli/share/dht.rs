@@ -44,7 +44,7 @@ impl Group {
 fn health(peer: &Peer, holds: impl Fn(&str) -> bool) {
     let patience = Instant::now() + PATIENCE;
     loop {
-        let said = ask(&peer.at, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let said = ask(&peer.at, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         if holds(&said) {
             return;
         }
@@ -117,7 +117,7 @@ fn six_peers_that_know_all_others_find_all_files_by_asking_one_and_forget_who_di
             group.ask_until(&peer.at, &["search", &format!("common {number}.txt")]);
         }
     }
-    let counted = ask(&peers[3].at, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let counted = ask(&peers[3].at, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(counted.contains("dht_peers 5") && counted.contains("dht_lookups_total 0"), "{counted}");
     assert!(counted.contains("dht_searches_total{answered=\"asked\"}"), "{counted}");
 
@@ -181,7 +181,7 @@ fn why_others_refuse_what_a_peer_tells_is_said_once() {
     group.place.write("bob/a.txt", "x");
     let bob = group.spread("bob", &[&ann], &["--advertise", "192.0.2.9:8085", "--life", "1s"]);
     let told = || {
-        let metrics = ask(&bob.at, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let metrics = ask(&bob.at, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let line = metrics.lines().find(|line| line.contains("kind=\"keep\"")).map(str::to_owned);
         line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).unwrap_or(0)
     };

@@ -83,7 +83,7 @@ fn an_index_over_tls_that_is_asked_without_or_is_not_trusted_is_told_of() {
     let (mut bob, bob_at) = group.peer("bob", &[&TLS[..], &["--ca", "other.pem"]].concat());
     bob.wait_for_stderr("is not trusted here");
     eventually("it serves meanwhile", || {
-        ask(&bob_at, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").contains("HTTPS only")
+        ask(&bob_at, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").contains("HTTPS only")
     });
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn other_sites(fixture: &Fixture) {
         assert_eq!(post(to, &body, fields).unwrap().status, 403, "{fields}");
     }
     let elsewhere = "Sec-Fetch-Site: cross-site\r\n";
-    let made = post(to, &body, "Origin: http://test\r\nSec-Fetch-Site: same-origin\r\n").unwrap();
+    let made = post(to, &body, "Origin: http://localhost\r\nSec-Fetch-Site: same-origin\r\n").unwrap();
     assert_eq!(made.status, 201, "{}", made.body);
     assert_eq!(delete(to, &made.id(), elsewhere).status, 403);
     assert_eq!(ask(to, "GET /rooms", elsewhere, b"").unwrap().status, 200, "a link on another site");

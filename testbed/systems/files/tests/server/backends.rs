@@ -3,7 +3,8 @@
 use std::fs;
 
 use engine::Model;
-use files::{AccountsBackend, FilesError, Options};
+use files::{AccountsBackend, FilesError, Options, Uploaders};
+use test_support::http::exchange;
 
 use crate::support::{MODELS, PASSWORD, any_port, basic, get, post, serve_accounts, serve_files, serve_open};
 
@@ -96,4 +97,50 @@ fn problems_show_before_the_server_starts() {
     let database = AccountsBackend::Local(folder.path().join("no/accounts.db"));
     let no_folder = fails(Options::new(folder.path().join("root"), database));
     assert!(no_folder.to_string().contains("mkdir -p"), "{no_folder}");
+}
+
+/// Another site points a name of its own to this machine, or makes a browser send a request.
+#[test]
+fn a_server_without_accounts_answers_to_no_name_of_others_and_to_no_other_site() {
+    for model in MODELS {
+        let folder = root();
+        let mut options = Options::new(folder.path().join("root"), AccountsBackend::Open);
+        options.uploads.of = Uploaders::Everybody;
+        options.host_names = vec!["Files.Example".into()];
+        let server = serve_files(model, options);
+        for (request, host, fields, status) in [
+            ("GET /files/a", "127.0.0.1:8080", "", 200),
+            ("GET /files/a", "localhost", "", 200),
+            ("GET /files/a", "files.example:8080", "", 200),
+            ("GET /files/a", "evil.example:8080", "", 421),
+            ("PUT /files/b", "evil.example", "Origin: http://evil.example\r\n", 421),
+            ("PUT /files/b", "127.0.0.1", "Origin: http://evil.example\r\n", 403),
+            ("PUT /files/b", "127.0.0.1", "Sec-Fetch-Site: cross-site\r\n", 403),
+            ("PUT /files/b", "127.0.0.1", "Origin: http://127.0.0.1\r\n", 201),
+            ("GET /healthz", "files.svc.cluster.local", "", 200),
+        ] {
+            let length = if request.starts_with("PUT") { "Content-Length: 0\r\n" } else { "" };
+            let text =
+                format!("{request} HTTP/1.1\r\nHost: {host}\r\n{length}{fields}Connection: close\r\n\r\n");
+            let answer = exchange(server.local_addr(), text.as_bytes()).unwrap();
+            assert_eq!(answer.status, status, "{model:?} {request} {host} {fields}: {}", answer.body);
+        }
+    }
+}
+
+/// Longer than one piece, so that it is sent in chunks.
+#[test]
+fn a_long_listing_comes_whole() {
+    for model in MODELS {
+        let folder = root();
+        for number in 0..700 {
+            fs::write(folder.path().join(format!("root/{number}")), "").unwrap();
+        }
+        let server = serve_files(model, Options::new(folder.path().join("root"), AccountsBackend::Open));
+        let listed = get(server.local_addr(), "/files/", "");
+        assert_eq!(listed.json()["entries"].as_array().unwrap().len(), 701, "{model:?}");
+        let page = get(server.local_addr(), "/files/", "Accept: text/html\r\n");
+        assert_eq!(page.body.matches("<tr><td><a href").count(), 701, "{model:?}");
+        assert!(page.body.ends_with("</table>\n") && page.field("content-length").is_none(), "{model:?}");
+    }
 }

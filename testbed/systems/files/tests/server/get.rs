@@ -229,9 +229,9 @@ fn requests_follow_each_other_on_one_connection() {
         let server = serve_open(model, folder.path());
         let mut request = String::new();
         for name in ["small.txt", "large.bin", "missing", "small.txt"] {
-            request.push_str(&format!("GET /files/{name} HTTP/1.1\r\nHost: test\r\n\r\n"));
+            request.push_str(&format!("GET /files/{name} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         }
-        request.push_str("GET /files/empty.txt HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        request.push_str("GET /files/empty.txt HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let all = raw(server.local_addr(), request.as_bytes());
         let statuses: Vec<_> = String::from_utf8_lossy(&all)
             .match_indices("HTTP/1.1 ")

@@ -51,7 +51,7 @@ fn an_upload_of_unknown_length_stops_at_the_quota() {
     let fields = basic("ann", PASSWORD);
     for (chunks, status) in [(2, 201), (3, 507)] {
         let head = format!(
-            "PUT /files/users/ann/{chunks} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n{fields}\r\n"
+            "PUT /files/users/ann/{chunks} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n{fields}\r\n"
         );
         let answer = crate::support::raw(place.to(), &format!("{head}{}0\r\n\r\n", chunk.repeat(chunks)));
         assert_eq!(answer.status, status, "{}", answer.body);

@@ -30,7 +30,7 @@ fn patch(place: &Place, location: &str, offset: u64, complete: &str, body: &str)
 fn break_off(place: &Place, fields: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(place.to()).unwrap();
     let head = format!(
-        "PUT /files/users/ann/x HTTP/1.1\r\nHost: x\r\n{}Upload-Complete: ?1\r\n{fields}\r\n{body}",
+        "PUT /files/users/ann/x HTTP/1.1\r\nHost: localhost\r\n{}Upload-Complete: ?1\r\n{fields}\r\n{body}",
         basic("ann", PASSWORD)
     );
     stream.write_all(head.as_bytes()).unwrap();

@@ -79,7 +79,7 @@ impl Kept {
 
     /// The status of the response to a request for the file.
     fn get(&mut self, fields: &str) -> u16 {
-        write!(self.0.get_mut(), "GET /files/a HTTP/1.1\r\nHost: test\r\n{fields}\r\n").unwrap();
+        write!(self.0.get_mut(), "GET /files/a HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n").unwrap();
         let lines: Vec<_> =
             self.0.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
         let length = lines.iter().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();

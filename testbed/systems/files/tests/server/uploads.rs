@@ -108,7 +108,7 @@ fn a_chunked_body_is_stored_completely() {
         // Written by hand, as `send` announces a length.
         let answer = crate::support::raw(
             place.to(),
-            &format!("PUT /files/users/ann/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n{body}"),
+            &format!("PUT /files/users/ann/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n{body}"),
         );
         assert_eq!(answer.status, 201, "{model}: {}", answer.body);
         assert!(place.get("users/ann/a").body == text, "{model}");
@@ -212,7 +212,7 @@ fn an_interrupted_upload_leaves_nothing() {
         let place = Place::new(model, |_| ());
         let mut stream = std::net::TcpStream::connect(place.to()).unwrap();
         let head = format!(
-            "PUT /files/users/ann/x HTTP/1.1\r\nHost: x\r\n{}Content-Length: 1000000\r\n\r\n",
+            "PUT /files/users/ann/x HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: 1000000\r\n\r\n",
             basic("ann", PASSWORD)
         );
         stream.write_all(head.as_bytes()).unwrap();

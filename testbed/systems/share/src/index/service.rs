@@ -8,7 +8,7 @@ use super::{
     options::{IndexServerError, Options},
     tables::SCHEMA,
 };
-use crate::group::Group;
+use crate::group::{Group, open_hosts};
 
 /// Makes the index server's services.
 pub type IndexFactory = ApiFactory<IndexApi, IndexServerError>;
@@ -21,6 +21,9 @@ pub type IndexFactory = ApiFactory<IndexApi, IndexServerError>;
 pub fn factory(options: Options) -> Result<IndexFactory, IndexServerError> {
     Store::prepare(&options.server.database, &SCHEMA)?;
     Group::open(options.secret.as_deref(), None)?;
-    let (server, metrics) = (options.server.clone(), IndexApi::new_metrics(&options));
+    let (mut server, metrics) = (options.server.clone(), IndexApi::new_metrics(&options));
+    if options.secret.is_none() && options.members.is_none() {
+        server.hosts = open_hosts();
+    }
     Ok(ApiFactory::new(&server, move || IndexApi::open(&options, metrics.clone())))
 }

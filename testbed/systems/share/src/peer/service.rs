@@ -17,7 +17,7 @@ use engine::service::{Connection, Factory};
 use folder::Folder;
 use http_io::{
     Method, Problem, Response,
-    server::{Error, Exchange, Handler, Http, HttpOptions},
+    server::{Error, Exchange, Handler, Hosts, Http, HttpOptions},
 };
 use rustix::fs::{FlockOperation, flock};
 
@@ -35,7 +35,7 @@ use super::{
 };
 use crate::{
     entry::Content,
-    group::{Access, Authentication, Group, Members, unreachable_peer},
+    group::{Access, Authentication, Group, Members, open_hosts, unreachable_peer},
     interfaces::Index,
 };
 
@@ -158,7 +158,12 @@ impl Factory for PeerFactory {
     type Service<C: Connection> = Http<PeerHandler>;
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
-        Ok(Http::new(PeerHandler { peer: Arc::clone(&self.peer) }, HttpOptions::default()))
+        let hosts = match self.peer.group.is_open() {
+            true => open_hosts(),
+            false => Hosts::default(),
+        };
+        let options = HttpOptions { hosts, ..HttpOptions::default() };
+        Ok(Http::new(PeerHandler { peer: Arc::clone(&self.peer) }, options))
     }
 }
 
@@ -208,9 +213,6 @@ impl PeerHandler {
         let group = &self.peer.group;
         if matches!(exchange.path(), "/healthz" | "/metrics") {
             return Ok(());
-        }
-        if group.is_open() {
-            browsers::check_name(exchange)?;
         }
         browsers::check(exchange)?;
         let what = match exchange.path() {

@@ -248,3 +248,25 @@ fn many_files_come_in_batches() {
     assert_eq!(get(at, "/peers").1["peers"][0]["files"], 10_000);
     assert_eq!(names(&get(at, "/search?words=00077").1), ["file 00077.bin"]);
 }
+
+/// Another site points a name of its own to this machine, or makes a browser send a request.
+#[test]
+fn an_open_index_answers_to_no_name_of_others_and_to_no_other_site() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = index(Model::Epoll, Options::new(Database::Sqlite(folder.path().join("index.db"))));
+    let body = json!({ "peer": ANN, "files": [] }).to_string();
+    for (host, fields, status) in [
+        ("127.0.0.1:8084", "", 200),
+        ("localhost", "Origin: http://localhost\r\n", 200),
+        ("evil.example", "Origin: http://evil.example\r\n", 421),
+        ("localhost", "Origin: http://evil.example\r\n", 403),
+        ("localhost", "Sec-Fetch-Site: cross-site\r\n", 403),
+    ] {
+        let length = body.len();
+        let text = format!(
+            "POST /register HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n{fields}Connection: close\r\n\r\n{body}"
+        );
+        let answer = test_support::http::exchange(server.local_addr(), text.as_bytes()).unwrap();
+        assert_eq!(answer.status, status, "{host} {fields}: {}", answer.body);
+    }
+}

@@ -7,7 +7,7 @@ use http_io::{Method, client::Request};
 use serde_json::json;
 use share::peer;
 use test_support::browser::Browser;
-use test_support::http::ask;
+use test_support::http::exchange;
 
 use crate::{
     lying::{false_peer, zeros},
@@ -144,7 +144,10 @@ fn only_the_peers_own_page_is_answered_and_only_by_names_that_lead_here() {
     for (target, headers, expected) in cases {
         assert_eq!(status(target, headers), expected, "{target} {headers:?}");
     } // As the page of a site would ask whose name was pointed here.
-    let rebound = ask(ann.at, "GET /files", "Sec-Fetch-Site: same-origin\r\n", b"").unwrap();
-    assert_eq!(rebound.status, 421, "{}", rebound.body);
-    assert_eq!(ask(ann.at, "GET /healthz", "", b"").unwrap().status, 200);
+    let rebound = |target: &str| {
+        let fields = "Host: site.example\r\nSec-Fetch-Site: same-origin\r\nConnection: close\r\n";
+        exchange(ann.at, format!("GET {target} HTTP/1.1\r\n{fields}\r\n").as_bytes()).unwrap()
+    };
+    assert_eq!(rebound("/files").status, 421, "{}", rebound("/files").body);
+    assert_eq!(rebound("/healthz").status, 200);
 }
