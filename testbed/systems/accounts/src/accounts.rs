@@ -79,12 +79,13 @@ impl Accounts {
     /// Creates an account, which is durable when this returns. Names of deleted accounts stay taken, as what their owners left
     /// elsewhere, such as files, must not go to others.
     pub async fn create(&self, name: Name, password: Password, from: Sender) -> Result<(), Refused> {
+        // Counted first: otherwise anybody could try out without limit which names are taken.
+        self.common.admit_registration(from)?;
         // A taken name is refused without hashing. In this order, an account that is deleted meanwhile is found by one of the
         // two queries.
         if self.tables.account(name.as_str()).await?.is_some() || self.was_deleted(&name).await? {
             return Err(Refused::Taken);
         }
-        self.common.admit_registration(from)?;
         self.make(&name, password, By { actor: name.as_str(), address: from.address }).await
     }
 

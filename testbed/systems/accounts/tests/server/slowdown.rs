@@ -81,3 +81,12 @@ pub(crate) fn registrations(fixture: &Fixture) {
         assert_eq!(make(fields).status, 201, "{fields}");
     }
 }
+
+/// Whether a name is taken is told to whoever registers, and so no more often than one may register.
+pub(crate) fn taken_names(fixture: &Fixture) {
+    let (_server, client) = fixture.serve();
+    client.make("ann");
+    let body = serde_json::json!({ "name": "ann", "password": PASSWORD }).to_string();
+    let (before, _) = until_slowed(|| client.ask("POST /accounts", "X-Forwarded-For: 192.0.2.3\r\n", &body));
+    assert!(before.iter().all(|answer| answer.status == 409), "{}", before.len());
+}
