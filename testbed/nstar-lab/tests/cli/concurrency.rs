@@ -113,7 +113,9 @@ fn a_full_pool_answers_503_and_says_so_in_its_metrics() {
     let mut waiting = TcpStream::connect(&address).expect("a connection");
     let refused = get(&address, "/files/hello.txt", "");
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("Retry-After: 1\r\n"), "{refused}");
-    waiting.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sent");
+    waiting
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .expect("sent");
     drop(held);
     let mut metrics = String::new();
     waiting.read_to_string(&mut metrics).expect("an answer");

@@ -98,8 +98,9 @@ fn a_full_disk_is_told_and_nothing_is_left_of_what_did_not_fit() {
     let address = listening(&mut running);
     // An upload of known length is refused before its body is requested.
     let known = |name: &str, length: usize| {
-        let head =
-            format!("PUT /files/{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n");
+        let head = format!(
+            "PUT /files/{name} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n"
+        );
         insist(&address, &format!("{head}Content-Length: {length}\r\n\r\n"))
     };
     let unknown = |name: &str, pieces: usize| {

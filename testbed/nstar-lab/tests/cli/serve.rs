@@ -30,7 +30,10 @@ pub(crate) fn ask(address: &str, request: &str) -> String {
 }
 
 fn get(address: &str, path: &str, authorization: &str) -> String {
-    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{authorization}\r\n"))
+    ask(
+        address,
+        &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{authorization}\r\n"),
+    )
 }
 
 #[test]
@@ -70,7 +73,8 @@ fn bad_requests_are_told_and_hold_up_nobody() {
         (format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n"), "414"),
         (format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {long}\r\n\r\n"), "431"),
         (
-            "POST /files/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_string(),
+            "POST /files/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"
+                .to_string(),
             "400",
         ),
     ];

@@ -37,7 +37,8 @@ fn a_long_body_is_not_held_in_memory() {
     let place = Place::beside_others();
     let mut running = place.nstar(["serve", "sink", "--listen", "127.0.0.1:0"]).start();
     let address = listening(&mut running);
-    let head = "POST /upload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 314572800\r\n\r\n";
+    let head =
+        "POST /upload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 314572800\r\n\r\n";
     let mut stream = TcpStream::connect(&address).expect("a connection");
     stream.write_all(head.as_bytes()).expect("sent");
     for _ in 0..300 {

@@ -27,7 +27,8 @@ fn guests_that_race_get_each_room_once_and_every_process_counts() {
         let booked = answers.iter().find(|answer| answer.status == 201).unwrap();
         let booking: Value = serde_json::from_slice(&booked.body).unwrap();
         let id = booking["id"].as_str().unwrap();
-        let cancel = format!("DELETE /bookings/{id} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let cancel =
+            format!("DELETE /bookings/{id} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         assert_eq!(ask(&served, &cancel).status, 204, "{model}");
         assert_eq!(ask(&served, &cancel).status, 404, "{model}: once");
         assert_eq!(book(&served).status, 201, "{model}: free again");

@@ -81,6 +81,9 @@ struct UploadFlags {
     /// Quota in users/NAME for users whose account sets none [default: the disk]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     quota: Option<u64>,
+    /// Most files and folders in users/NAME
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    max_files: u64,
 }
 
 impl System for FilesFlags {
@@ -184,6 +187,7 @@ impl UploadFlags {
             max_bytes: self.max_upload,
             life: self.upload_life,
             quota_bytes: self.quota,
+            entries_max: self.max_files,
         })
     }
 }

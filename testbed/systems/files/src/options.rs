@@ -74,6 +74,9 @@ pub struct UploadOptions {
     pub life: Duration,
     /// Quota of users whose accounts have none, bytes. Default: unlimited.
     pub quota_bytes: Option<u64>,
+    /// Maximum number of files and folders in a user's own folder. Default 100 000. Empty ones take no space of the quota,
+    /// but of the disk.
+    pub entries_max: u64,
 }
 
 /// Who may upload.
@@ -94,6 +97,7 @@ impl Default for UploadOptions {
             max_bytes: 10 << 30,
             life: Duration::from_secs(24 * 60 * 60),
             quota_bytes: None,
+            entries_max: 100_000,
         }
     }
 }

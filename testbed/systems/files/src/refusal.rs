@@ -42,6 +42,16 @@ pub(crate) enum Refusal {
         /// The quota, bytes.
         quota: u64,
     },
+    /// The user has as many files and folders as one may have.
+    Entries {
+        /// The limit.
+        max: u64,
+    },
+    /// Too many uploads of the user wait to be resumed.
+    Parts {
+        /// The limit.
+        max: usize,
+    },
     /// The disk is full.
     DiskFull,
     /// Another request works on the same upload.
@@ -73,6 +83,14 @@ impl Refusal {
             Self::Quota { used, quota } => {
                 let error = format!("this would exceed your quota: {used} of {quota} bytes are used");
                 Problem::new(507, error).hint("delete something first; uploads in progress count too")
+            }
+            Self::Entries { max } => {
+                Problem::new(507, format!("a user may have {max} files and folders at most"))
+                    .hint("delete some first")
+            }
+            Self::Parts { max } => {
+                Problem::new(507, format!("{max} of your uploads wait to be resumed, and no more may"))
+                    .hint("finish or delete one of them first")
             }
             Self::DiskFull => Problem::new(507, "the server's disk is full"),
             Self::Locked => accounts::problem(409, "another request is still sending to this upload")

@@ -12,13 +12,14 @@ use std::{
 };
 
 use engine::offload::Pool;
-use folder::{Changed, FileState, split};
+use folder::{Changed, FileState, Root, split};
 use rustix::{
     fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat},
     io::Errno,
 };
 
 use crate::{
+    access::permissions,
     refusal::Refusal,
     writing::{
         headers::Condition,
@@ -68,6 +69,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Changes {
     staging: Staging,
     started: u64,
+    /// Maximum number of files and folders of one user.
+    entries_max: u64,
     waiting: Mutex<Vec<Arc<Ticket>>>,
     thread: Pool,
 }
@@ -78,9 +81,9 @@ struct Ticket {
 }
 
 impl Changes {
-    pub(crate) fn new(staging: Staging, started: u64) -> Self {
+    pub(crate) fn new(staging: Staging, started: u64, entries_max: u64) -> Self {
         let thread = Pool::new("files-change", 1, WAITING_MAX);
-        Self { staging, started, waiting: Mutex::default(), thread }
+        Self { staging, started, entries_max, waiting: Mutex::default(), thread }
     }
 
     /// Makes a change and returns once it is on the disk.
@@ -187,12 +190,15 @@ impl Changes {
             return Err(Errno::ISDIR.into());
         }
         change.condition.check(there.as_ref().map(|there| there.etag.as_str()))?;
+        let entries = u64::from(there.is_none()) + missing(root, above)?;
+        usage.check_entries(entries, self.entries_max)?;
         let folder = root.folder_made(above, changed)?;
         renameat(&part.folder, part.id.as_str(), &folder, name)?;
         part.keep();
         changed.note(above, folder);
         let state = FileState::of(&part.file.metadata()?);
-        usage.record(Some(&part.id), there.as_ref().map_or(0, |there| there.bytes), state.size());
+        let removed = there.as_ref().map_or(0, |there| there.bytes);
+        usage.record_put(&part.id, (removed, state.size()), entries);
         Ok(Outcome { replaced: there.is_some(), etag: Some(state.etag()), bytes: state.size() })
     }
 
@@ -212,9 +218,24 @@ impl Changes {
         change.condition.check((!there.is_folder).then_some(there.etag.as_str()))?;
         unlinkat(&folder, name, how)?;
         changed.note(above, folder);
-        usage.record(None, there.bytes, 0);
+        usage.record_deleted(there.bytes);
         Ok(Outcome { replaced: true, etag: None, bytes: there.bytes })
     }
+}
+
+/// How many folders a path lacks. The folder of a user itself does not count.
+fn missing(root: &Root, path: &str) -> Result<u64, Errno> {
+    let mut below = path;
+    let mut lacking = 0;
+    while !below.is_empty() && !permissions::is_users_folder(below) {
+        match root.folder(below) {
+            Ok(_) => break,
+            Err(Errno::NOENT) => lacking += 1,
+            Err(error) => return Err(error),
+        }
+        below = split(below).0;
+    }
+    Ok(lacking)
 }
 
 /// What exists at a path now.

@@ -72,6 +72,9 @@ impl Upload {
         let upload = Self::with(part, new.record, new.resumable, new.quota);
         upload.reserve(uploads, 0)?;
         if upload.0.resumable {
+            if let Some(owner) = permissions::owner(&upload.0.record.path) {
+                Usage::open(&uploads.staging, Some(owner), uploads.started)?.keep(&upload.0.part.id)?;
+            }
             upload.0.record.write(&upload.0.part.folder, &upload.0.part.id)?;
             upload.0.part.keep();
         }

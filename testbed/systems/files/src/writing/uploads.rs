@@ -51,7 +51,7 @@ impl Uploads {
         if let Err(error) = staging.sweep(settings.life) {
             tracing::warn!(%error, "leftovers of uploads cannot be removed");
         }
-        let changes = Arc::new(Changes::new(staging.clone(), started));
+        let changes = Arc::new(Changes::new(staging.clone(), started, settings.entries_max));
         let writers = Pool::new("files-write", WRITERS, WAITING_MAX);
         Ok(Self { settings, staging, changes, writers, started, swept: Mutex::new(Instant::now()) })
     }

@@ -1,7 +1,7 @@
-//! How much space each user takes: one usage file per user, in the folder of the uploads.
+//! How much each user takes, in bytes and in files and folders: one usage file per user, in the folder of the uploads.
 //!
 //! A usage file is small and locked while in use, so that all processes and servers of one folder can share it. It holds
-//! the size of the user's files and, for each upload in progress, the space reserved for it in advance, so that two uploads
+//! the size and number of the user's files and, for each upload in progress, the space reserved for it in advance, so that two uploads
 //! can never exceed the quota together. It can always be rebuilt from the files: after a restart of the server, after a
 //! process died during a change, and before an upload is refused.
 
@@ -13,6 +13,8 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::fs::FileExt,
     },
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use folder::Root;
@@ -32,6 +34,14 @@ use crate::{
 const NAME: &str = "book";
 /// Maximum length of a usage file that is read, bytes.
 const LEN_MAX: u64 = 4 * 1024 * 1024;
+/// Maximum time to wait until another request is done with a usage file.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Time between two attempts to lock a usage file.
+const RETRY: Duration = Duration::from_millis(2);
+/// Counting again before a refusal takes at most this part of the time, so that refused requests cannot keep the disk busy.
+const COUNTING_SHARE: u64 = 20;
+/// Maximum number of a user's uploads that wait to be resumed.
+const PARTS_MAX: usize = 100;
 /// Maximum depth of folders that are counted.
 const DEPTH_MAX: usize = 128;
 
@@ -53,22 +63,24 @@ struct Stored {
     unfinished: bool,
     /// Total length of all files, bytes.
     used: u64,
+    /// Number of files and folders.
+    entries: u64,
+    /// When they were last counted, and how long that took.
+    counted_at_ms: u64,
+    counting_took_ms: u64,
     /// Space reserved for uploads, by part, bytes.
     reserved: BTreeMap<String, u64>,
 }
 
 impl<'l> Usage<'l> {
-    /// Opens the usage file of a user, or that of files without a user. Waits until it is unlocked.
+    /// Opens the usage file of a user, or that of files without a user. Waits a moment until it is unlocked: longer waits
+    /// would hold up the uploads of all others.
     pub(crate) fn open(staging: &'l Staging, owner: Option<&'l str>, started: u64) -> Result<Self, Refusal> {
         let folder = staging.folder()?;
         let name = owner.map_or_else(|| NAME.to_owned(), |owner| format!("{NAME}-{owner}"));
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = File::from(openat(&folder, name, flags, Mode::RUSR | Mode::WUSR)?);
-        while let Err(error) = flock(&file, FlockOperation::LockExclusive) {
-            if error != Errno::INTR {
-                return Err(error.into());
-            }
-        }
+        lock(&file)?;
         let stored = if owner.is_some() { read(&file) } else { Some(Stored::default()) };
         let mut usage = Self { staging, owner, folder, file, stored: stored.unwrap_or_default() };
         if owner.is_some() && (usage.stored.counted_by != started || usage.stored.unfinished) {
@@ -89,7 +101,7 @@ impl<'l> Usage<'l> {
         let before = self.stored.reserved.get(id.as_str()).copied().unwrap_or(0);
         let with = |used: u64| used.saturating_sub(before).saturating_add(bytes);
         if with(self.used()) > quota {
-            self.count()?;
+            self.count_again()?;
         }
         if with(self.used()) > quota {
             return Err(Refusal::Quota { used: self.used().saturating_sub(before), quota });
@@ -98,18 +110,44 @@ impl<'l> Usage<'l> {
         Ok(self.write()?)
     }
 
+    /// Notes an upload that can be resumed, unless too many of the user's wait for that.
+    pub(crate) fn keep(&mut self, id: &PartId) -> Result<(), Refusal> {
+        if self.stored.reserved.len() >= PARTS_MAX && !self.stored.reserved.contains_key(id.as_str()) {
+            return Err(Refusal::Parts { max: PARTS_MAX });
+        }
+        self.stored.reserved.entry(id.as_str().to_owned()).or_default();
+        Ok(self.write()?)
+    }
+
+    /// Makes sure that there may be so many `more` files and folders. Call it between [`begin`](Self::begin) and
+    /// [`finish`](Self::finish).
+    pub(crate) fn check_entries(&mut self, more: u64, max: u64) -> Result<(), Refusal> {
+        let is_full = |entries: u64| entries.saturating_add(more) > max;
+        if self.owner.is_none() || more == 0 || !is_full(self.stored.entries) {
+            return Ok(());
+        }
+        self.count_again()?;
+        self.begin()?;
+        if is_full(self.stored.entries) { Err(Refusal::Entries { max }) } else { Ok(()) }
+    }
+
     /// Notes that files are about to change. Without [`finish`](Self::finish) they are counted again.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.stored.unfinished = true;
         self.write()
     }
 
-    /// Records that `removed` bytes were replaced by `added` ones, of this upload if any.
-    pub(crate) fn record(&mut self, id: Option<&PartId>, removed: u64, added: u64) {
-        if let Some(id) = id {
-            self.stored.reserved.remove(id.as_str());
-        }
+    /// Records a finished upload: so many bytes instead of others, in so many new files and folders.
+    pub(crate) fn record_put(&mut self, id: &PartId, (removed, added): (u64, u64), entries: u64) {
+        self.stored.reserved.remove(id.as_str());
         self.stored.used = self.stored.used.saturating_sub(removed).saturating_add(added);
+        self.stored.entries = self.stored.entries.saturating_add(entries);
+    }
+
+    /// Records that a file or folder of so many bytes is gone.
+    pub(crate) fn record_deleted(&mut self, bytes: u64) {
+        self.stored.used = self.stored.used.saturating_sub(bytes);
+        self.stored.entries = self.stored.entries.saturating_sub(1);
     }
 
     /// Notes that all changes are recorded.
@@ -118,10 +156,21 @@ impl<'l> Usage<'l> {
         self.write()
     }
 
+    /// Counts the user's files, unless that took too much time lately: somebody else may have removed some.
+    fn count_again(&mut self) -> Result<(), Refusal> {
+        let rest = self.stored.counting_took_ms.saturating_mul(COUNTING_SHARE);
+        let since = now_ms().saturating_sub(self.stored.counted_at_ms);
+        if since < rest { Ok(()) } else { self.count() }
+    }
+
     /// Counts the user's files.
     fn count(&mut self) -> Result<(), Refusal> {
         let Some(owner) = self.owner else { return Ok(()) };
-        self.stored.used = count(self.staging.0.root(), owner)?;
+        let began = Instant::now();
+        let Count { bytes, entries } = count(self.staging.0.root(), owner)?;
+        (self.stored.used, self.stored.entries) = (bytes, entries);
+        self.stored.counting_took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.stored.counted_at_ms = now_ms();
         self.stored.unfinished = false;
         Ok(self.write()?)
     }
@@ -150,19 +199,49 @@ fn read(file: &File) -> Option<Stored> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Total length of the files of a user, bytes.
-fn count(root: &Root, owner: &str) -> Result<u64, Errno> {
-    let Some(path) = permissions::own_folder(owner) else { return Ok(0) };
-    match root.folder(&path) {
-        Ok(folder) => count_in(folder, DEPTH_MAX),
-        // Missing, or a link, which is not theirs.
-        Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => Ok(0),
-        Err(error) => Err(error),
+/// Locks a usage file.
+fn lock(file: &File) -> Result<(), Refusal> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => thread::sleep(RETRY),
+            Err(Errno::WOULDBLOCK) => return Err(Refusal::Busy),
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
-fn count_in(folder: OwnedFd, depth: usize) -> Result<u64, Errno> {
-    let mut bytes = 0_u64;
+/// Milliseconds since 1970.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What a user has.
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    /// Total length of files.
+    bytes: u64,
+    /// Number of files and folders.
+    entries: u64,
+}
+
+/// Counts the files of a user.
+fn count(root: &Root, owner: &str) -> Result<Count, Errno> {
+    let mut count = Count::default();
+    let Some(path) = permissions::own_folder(owner) else { return Ok(count) };
+    match root.folder(&path) {
+        Ok(folder) => count_in(folder, DEPTH_MAX, &mut count)?,
+        // Missing, or a link, which is not theirs.
+        Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(count)
+}
+
+fn count_in(folder: OwnedFd, depth: usize, count: &mut Count) -> Result<(), Errno> {
     for entry in Dir::read_from(folder.as_fd())? {
         let entry = entry?;
         let name = entry.file_name();
@@ -171,23 +250,26 @@ fn count_in(folder: OwnedFd, depth: usize) -> Result<u64, Errno> {
         }
         // Files that were removed meanwhile do not count.
         let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        count.entries = count.entries.saturating_add(1);
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => bytes = bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0)),
+            FileType::RegularFile => {
+                count.bytes = count.bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
+            }
             FileType::Directory if depth > 0 => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 if let Ok(within) = openat(&folder, name, flags, Mode::empty()) {
-                    bytes = bytes.saturating_add(count_in(within, depth - 1)?);
+                    count_in(within, depth - 1, count)?;
                 }
             }
             _ => {}
         }
     }
-    Ok(bytes)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path, sync::Arc, time::Duration};
+    use std::{fs, path::Path, sync::Arc};
 
     use super::*;
     use crate::{
@@ -255,6 +337,43 @@ mod tests {
             fs::write(folder.path().join(".nstar-uploads/book-ann"), damage).unwrap();
             assert_eq!(used(&staging, 2), 10, "{damage:?}");
         }
+    }
+
+    #[test]
+    fn a_refusal_counts_again_only_if_that_is_cheap() {
+        let folder = tempfile::tempdir().unwrap();
+        let staging = staging(folder.path());
+        keep(folder.path(), "a", 10);
+        let part = staging.create().unwrap();
+        let mut usage = Usage::open(&staging, Some("ann"), 1).unwrap();
+        fs::remove_file(folder.path().join("users/ann/a")).unwrap();
+        usage.stored.counting_took_ms = 60_000;
+        assert!(matches!(usage.reserve(&part.id, 91, 100), Err(Refusal::Quota { used: 10, .. })));
+        usage.stored.counting_took_ms = 0;
+        usage.reserve(&part.id, 91, 100).unwrap();
+    }
+
+    #[test]
+    fn who_holds_a_usage_file_for_long_holds_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let staging = staging(folder.path());
+        let held = Usage::open(&staging, Some("ann"), 1).unwrap();
+        assert!(matches!(Usage::open(&staging, Some("ann"), 1), Err(Refusal::Busy)));
+        drop(held);
+        Usage::open(&staging, Some("ann"), 1).unwrap();
+    }
+
+    #[test]
+    fn only_so_many_uploads_wait_to_be_resumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let staging = staging(folder.path());
+        let mut parts: Vec<Part> = (0..=PARTS_MAX).map(|_| staging.create().unwrap()).collect();
+        let keep = |part: &Part| Usage::open(&staging, Some("ann"), 1).unwrap().keep(&part.id);
+        parts.iter().take(PARTS_MAX).for_each(|part| keep(part).unwrap());
+        assert!(matches!(keep(&parts[PARTS_MAX]), Err(Refusal::Parts { max: PARTS_MAX })));
+        keep(&parts[0]).unwrap();
+        drop(parts.swap_remove(0));
+        keep(&parts[0]).unwrap();
     }
 
     #[test]

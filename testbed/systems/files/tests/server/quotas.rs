@@ -44,6 +44,29 @@ fn concurrent_uploads_never_exceed_the_quota() {
     }
 }
 
+/// Files without a byte and folders take nothing of a quota, but inodes of the disk.
+#[test]
+fn empty_files_and_folders_are_limited_in_number() {
+    for model in MODELS {
+        let place = Place::new(model, |options| {
+            options.uploads.quota_bytes = Some(1);
+            options.uploads.entries_max = 5;
+        });
+        assert_eq!(place.put("users/ann/a/b/c", "", "").status, 201, "{model}: two folders and a file");
+        assert_eq!(place.put("users/ann/d", "", "").status, 201, "{model}");
+        let refused = place.put("users/ann/e/f", "", "");
+        assert_eq!(refused.status, 507, "{model}: {}", refused.body);
+        assert!(refused.body.contains("5 files and folders"), "{model}: {}", refused.body);
+        assert_eq!(place.put("users/ann/d", "", "").status, 204, "{model}: it is there already");
+        assert_eq!(place.put("users/ann/e", "", "").status, 201, "{model}");
+        assert_eq!(place.put("users/ann/f", "", "").status, 507, "{model}");
+        let ann = basic("ann", PASSWORD);
+        assert_eq!(ask(place.to(), "DELETE", "/files/users/ann/d", &ann).status, 204, "{model}");
+        assert_eq!(place.put("users/ann/f", "", "").status, 201, "{model}");
+        assert_eq!(staged(&place.path("")), [""; 0], "{model}");
+    }
+}
+
 #[test]
 fn an_upload_of_unknown_length_stops_at_the_quota() {
     let place = Place::new(Model::Epoll, |options| options.uploads.quota_bytes = Some(200_000));

@@ -108,7 +108,9 @@ fn a_chunked_body_is_stored_completely() {
         // Written by hand, as `send` announces a length.
         let answer = crate::support::raw(
             place.to(),
-            &format!("PUT /files/users/ann/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n{body}"),
+            &format!(
+                "PUT /files/users/ann/a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n{body}"
+            ),
         );
         assert_eq!(answer.status, 201, "{model}: {}", answer.body);
         assert!(place.get("users/ann/a").body == text, "{model}");
