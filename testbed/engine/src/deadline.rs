@@ -58,6 +58,16 @@ impl Deadline {
     }
 }
 
+/// How often at least a call returns within the time of a pace, so that bytes are noted soon after they were sent.
+const CALLS_MIN: u32 = 8;
+
+impl Deadline {
+    /// How long a call may block at most.
+    pub(crate) fn blocks_at_most(&self) -> Micros {
+        self.pace.map_or(NEVER, |pace| clock::after(0, pace.within / CALLS_MIN).max(1))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -90,7 +90,7 @@ impl Connection {
         loop {
             self.registry.set_waiting(&self.socket, waiting);
             let ending = self.registry.ends(waiting);
-            self.receive_timeout.arm(&self.socket, self.deadline.at())?;
+            self.receive_timeout.arm(&self.socket, &self.deadline)?;
             let flags = if ending { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
             let (buffer, room) = self.input.room();
             match net::receive(&self.socket, (buffer, room), flags) {
@@ -121,7 +121,7 @@ impl Connection {
     fn send_all(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<()> {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
-            self.send_timeout.arm(&self.socket, self.deadline.at())?;
+            self.send_timeout.arm(&self.socket, &self.deadline)?;
             match net::send(&self.socket, rest, flags) {
                 Ok(count) => {
                     sent += count;
@@ -138,7 +138,7 @@ impl Connection {
     fn send_range(&mut self, file: &File, mut offset: u64, length: u64) -> io::Result<()> {
         let end = offset.saturating_add(length);
         while offset < end {
-            self.send_timeout.arm(&self.socket, self.deadline.at())?;
+            self.send_timeout.arm(&self.socket, &self.deadline)?;
             // The kernel's time-out is for each part of a call, so that a long one might hardly ever end.
             let length = (end - offset).min(self.deadline.sent_at_most());
             match net::send_file(&self.socket, file, offset, length) {
@@ -270,11 +270,11 @@ impl SocketTimeout {
     }
 
     /// Prepares a call that must end at `deadline` or soon after.
-    fn arm(&mut self, socket: &BlockingSocket, deadline: Micros) -> io::Result<()> {
-        if deadline == NEVER {
+    fn arm(&mut self, socket: &BlockingSocket, deadline: &Deadline) -> io::Result<()> {
+        if deadline.at() == NEVER {
             return Ok(());
         }
-        let remaining = remaining(deadline)?;
+        let remaining = remaining(deadline.at())?.min(deadline.blocks_at_most());
         let late = (remaining / 16).min(LATE_MAX_US);
         if self.set > remaining.saturating_add(late) {
             // Zero would mean no time-out.
