@@ -150,7 +150,10 @@ impl Acceptor {
             let Some(socket) = accepted.pop_front() else { break };
             // A connection that has broken meanwhile has no peer.
             let peer = getpeername(&socket).ok().flatten();
-            let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
+            let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else {
+                self.limit.counters().count_accepted();
+                continue;
+            };
             match permit.count_accepted(peer) {
                 Ok(()) => return Accept::Connection(Accepted { socket, peer, permit }),
                 Err(error) => self.log.refused(self.limit.counters(), &error),
