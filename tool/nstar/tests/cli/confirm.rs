@@ -80,7 +80,7 @@ fn an_interrupted_test_lets_everything_go_on() {
         let mut running = command.start();
         running.stderr_until("slowing").is_ok().then_some(running)
     });
-    let mut running = begun.expect("a verdict to test in one of four sweeps");
+    let running = begun.expect("a verdict to test in one of four sweeps");
     running.signal("INT");
     let outcome = running.finish();
     assert_eq!(outcome.status.code(), Some(130), "{outcome}");
