@@ -64,6 +64,8 @@ pub struct Exchange<'c, C> {
     pub(crate) progress: Progress,
     pub(crate) body_bytes_sent: u64,
     pub(crate) must_close: bool,
+    /// The peer, until a trusted proxy's word for another was read.
+    requester: Requester,
 }
 
 impl<'c, C: Connection> Exchange<'c, C> {
@@ -73,7 +75,9 @@ impl<'c, C: Connection> Exchange<'c, C> {
         head: &'c request::Head,
         scratch: &'c mut Scratch,
     ) -> Self {
+        let requester = Requester::direct(connection.peer().ip());
         Self {
+            requester,
             connection,
             options,
             head,
@@ -154,9 +158,7 @@ impl<'c, C: Connection> Exchange<'c, C> {
     /// A proxy sets one of the two and may pass the other on as a client sent it. Requests in which they differ never reach
     /// a handler.
     pub fn requester(&self) -> Requester {
-        let peer = self.peer().ip();
-        let found = self.options.proxies.requester(peer, self.request_head());
-        found.unwrap_or_else(|_| Requester::direct(peer))
+        self.requester
     }
 
     /// Whether somebody passed the request on, trusted or not, as far as it tells.
@@ -169,8 +171,8 @@ impl<'c, C: Connection> Exchange<'c, C> {
     ///
     /// # Errors
     /// 400, 403 and 421.
-    pub(crate) fn check_sender(&self) -> Result<(), Problem> {
-        self.check_requester()?;
+    pub(crate) fn check_sender(&mut self) -> Result<(), Problem> {
+        self.find_requester()?;
         if self.options.hosts.are_any() {
             return Ok(());
         }
@@ -178,14 +180,15 @@ impl<'c, C: Connection> Exchange<'c, C> {
         self.check_origin()
     }
 
-    /// Refuses a request whose client a trusted proxy does not name clearly.
-    fn check_requester(&self) -> Result<(), Problem> {
+    /// Finds out whom a trusted proxy names as the client, and refuses a request in which that is not clear.
+    fn find_requester(&mut self) -> Result<(), Problem> {
         if self.options.proxies.are_none() {
             return Ok(());
         }
         let found = self.options.proxies.requester(self.peer().ip(), self.request_head());
         let hint = "let the proxy set one of the two and remove the other";
-        found.map(drop).map_err(|unclear| Problem::new(400, unclear.to_string()).hint(hint))
+        self.requester = found.map_err(|unclear| Problem::new(400, unclear.to_string()).hint(hint))?;
+        Ok(())
     }
 
     /// The client's address for a line of an access log, if it is not the peer's.
