@@ -6,7 +6,7 @@ use analysis::ticks::Tick;
 use load::{RequestTotal, SLICE_US};
 
 use crate::allowance::Exceeded;
-use crate::protocol::{Prepared, Report, Started};
+use crate::protocol::{Prepared, Report, Started, in_one_line};
 
 /// Slices may come this much faster than time passes, in all: those that waited at the far end.
 const SLICES_AHEAD: u64 = 1_500;
@@ -51,7 +51,7 @@ impl Arrived {
             }
             Report::Finished(number, at_us) => self.finished = Some((number, at_us)),
             Report::Totals(totals) => self.totals = Some(totals),
-            Report::Failed(reason) => self.failed = Some(fit_to_be_shown(&reason)),
+            Report::Failed(reason) => self.failed = Some(in_one_line(&reason, REASON_CHARS_MAX)),
             other => return Ok(Some(other)),
         }
         Ok(None)
@@ -72,12 +72,6 @@ impl Arrived {
         self.waiting_bytes = 0;
         std::mem::take(&mut self.ticks)
     }
-}
-
-/// Text of others in one line, of bounded length, without control characters.
-fn fit_to_be_shown(text: &str) -> String {
-    let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    shown.take(REASON_CHARS_MAX).collect()
 }
 
 #[cfg(test)]

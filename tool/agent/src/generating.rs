@@ -10,11 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use analysis::ticks::Tick;
-use load::{Ceiling, Generator, LoadError, Plan, limits};
+use load::{Ceiling, Generator, LoadError, Plan, THREADS_MAX, limits};
 use observe::monotonic_us;
 
 use crate::protocol::{Begin, Command, Prepare, Prepared, Report, Started};
 use crate::serve::Output;
+use crate::stream::named;
 
 /// How long to test what the generator can do.
 const CEILING_TIME: Duration = Duration::from_millis(300);
@@ -68,10 +69,6 @@ impl From<LoadError> for Stop {
     }
 }
 
-fn named(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
-}
-
 /// Sends reports for as long as the stream takes them.
 fn pass_on(waiting: &Receiver<Report>, output: &Output) {
     while let Ok(report) = waiting.recv() {
@@ -102,12 +99,9 @@ fn work(told: &Receiver<Command>, reports: &SyncSender<Report>) -> Result<(), St
 fn with_threads(Prepare { mut plan, threads }: Prepare) -> Plan {
     let processors = plan.cpus.as_ref().map(Vec::len).filter(|count| *count > 0);
     let usable = || processors.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    plan.threads = threads.map_or_else(usable, |threads| threads as usize).clamp(1, THREADS_MAX);
+    plan.threads = threads.map_or_else(usable, |threads| threads as usize).clamp(1, usize::from(THREADS_MAX));
     plan
 }
-
-/// Most threads, as on the command line.
-const THREADS_MAX: usize = 1_024;
 
 /// How much of a load this host can make. Where that cannot be tested, the load still can be made.
 fn prepared(plan: &Plan) -> Prepared {

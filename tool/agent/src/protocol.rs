@@ -11,6 +11,7 @@ mod message;
 mod packing;
 
 pub use frame::{FRAME_BYTES_MAX, Frames};
+pub(crate) use greeting::in_one_line;
 pub use greeting::{GREETING_BYTES_MAX, Greeting, GreetingError, greeting};
 pub use message::{About, Begin, Command, NotFound, Prepare, Prepared, Report, Started};
 pub use packing::{Packer, Unpacker};

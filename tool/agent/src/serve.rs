@@ -9,7 +9,6 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread;
 use std::time::Duration;
 
 use observe::{KernelPaths, ObserveError, Taken, Watcher, monotonic_us};
@@ -17,6 +16,7 @@ use rustix::{process::geteuid, system::uname};
 
 use crate::generating::Generating;
 use crate::protocol::{self, About, Command, Commands, Greeting, NotFound, Packer, ProtocolError, Report};
+use crate::stream::named;
 
 /// Time between samples, as beside the generator.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
@@ -118,9 +118,7 @@ impl Agent {
         self.output.report(&Report::Watching(found))?;
         let watcher = Arc::new(Watcher::start_for_taking(KernelPaths::default(), topology, SAMPLE_PERIOD)?);
         let (theirs, output) = (Arc::downgrade(&watcher), self.output.clone());
-        let spawned =
-            thread::Builder::new().name("nstar-tell".to_owned()).spawn(move || tell(&theirs, &output));
-        spawned.map_err(ObserveError::Thread)?;
+        named("nstar-tell", move || tell(&theirs, &output)).map_err(ObserveError::Thread)?;
         self.watcher = Some(watcher);
         Ok(())
     }

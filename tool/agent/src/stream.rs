@@ -152,7 +152,8 @@ impl Drop for Stream {
     }
 }
 
-fn named(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+/// Runs something on a thread with a name.
+pub(crate) fn named(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     thread::Builder::new().name(name.to_owned()).spawn(run).map(drop)
 }
 

@@ -9,6 +9,9 @@ pub use analysis::run::Connections;
 use crate::fleet::Member;
 use crate::scenario::definition::Scenario;
 
+/// Most threads of a generator.
+pub const THREADS_MAX: u16 = 1_024;
+
 /// Everything that a [`crate::Generator`] needs to know, except when to stop: see [`Stop`].
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 pub struct Plan {

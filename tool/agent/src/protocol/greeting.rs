@@ -82,8 +82,12 @@ impl Greeting {
     }
 }
 
-/// Text of others made fit to be shown: one line, without control characters, of bounded length.
 fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes.get(..GREETING_BYTES_MAX.min(bytes.len())).unwrap_or_default());
-    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    in_one_line(text.trim(), GREETING_BYTES_MAX)
+}
+
+/// Text of others made fit to be shown: one line, without control characters, of bounded length.
+pub(crate) fn in_one_line(text: &str, chars_max: usize) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(chars_max).collect()
 }

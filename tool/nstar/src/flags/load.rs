@@ -148,7 +148,7 @@ pub struct Drive {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
     pub timeout: Duration,
     /// Generator threads [default: one per processor it may use]
-    #[arg(short = 't', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(short = 't', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(load::THREADS_MAX)))]
     pub threads: Option<u16>,
     /// Processors for the generator, such as 1 or 0-3 [default: any]
     #[arg(long, value_name = "LIST", value_parser = Processors::parse)]
