@@ -11,7 +11,9 @@
 //!
 //! **One at a time, or one per interval.** Where one user alone gets all of the throughput, a limit on the rate that delays
 //! requests has the same figures as a lock. But it lets a user through at once who paused for the interval `h`. With
-//! exponential pauses of mean Z the response time becomes shorter by `Z (1 - exp(-h / Z))`; at a lock it stays.
+//! exponential pauses of mean Z the response time becomes shorter by `Z (1 - exp(-h / Z))`; at a lock it stays. A server may
+//! also work on after its answer, to close a connection or end a thread: a pause then saves the time of that work. It is at
+//! most the processor time of a request, and is granted to the lock.
 
 use crate::laws::mva::repairman;
 use crate::run::TimesCompared;
@@ -99,13 +101,20 @@ impl Plan {
         if self.users > 1 {
             return self.at_servers_us(1);
         }
-        let saved_us = self.think_us * (1.0 - (-self.hold_us / self.think_us).exp());
-        SAVED.map(|share| -(share * saved_us).min(self.alone_us))
+        SAVED.map(|share| -(share * self.saved_us(self.hold_us)).min(self.alone_us))
     }
 
-    /// The same if that is not so: several users have a server each, and one user saves nothing.
+    /// The same if that is not so: several users have a server each, and one user saves at most the work after an answer.
     fn otherwise_us(&self) -> [f64; 2] {
-        if self.users > 1 { self.at_servers_us(self.users) } else { [0.0, 0.0] }
+        if self.users > 1 {
+            return self.at_servers_us(self.users);
+        }
+        [-self.saved_us(self.processor_us.clamp(0.0, self.hold_us)), 0.0]
+    }
+
+    /// What a pause saves of a response that could begin only so long after the one before, microseconds on average.
+    fn saved_us(&self, kept_off_us: f64) -> f64 {
+        self.think_us * (1.0 - (-kept_off_us / self.think_us).exp())
     }
 
     /// How much longer several users wait than one at so many servers, which together let one request through per

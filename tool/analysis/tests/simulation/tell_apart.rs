@@ -137,6 +137,22 @@ fn a_pause_saves_time_at_a_limit_on_the_rate_and_none_at_a_lock() {
     assert_eq!(told(300.0), Some(false), "a lock");
 }
 
+/// Python's own server ends a thread and closes a connection for each request once it has answered.
+#[test]
+fn work_after_an_answer_is_no_limit_on_the_rate() {
+    let told = |processor_us: f64, saved_us: f64| {
+        let plan = Plan::new(1.05, [560.0, 540.0, processor_us]).expect("a lock, or a limit on the rate");
+        let pair = |number: u32| Pair {
+            first_us: 560.0,
+            second_us: 560.0 - saved_us + f64::from(number % 3) * 10.0,
+        };
+        Trial { plan, pairs: (0..6).map(pair).collect() }.result().expect("enough pairs").told()
+    };
+    assert_eq!(told(400.0, 95.0), Some(false), "a request costs enough processor time to explain it");
+    assert_eq!(told(400.0, 10.0), Some(false), "a lock that saves next to nothing");
+    assert_eq!(told(10.0, 220.0), Some(true), "hardly any processor time");
+}
+
 #[test]
 fn what_is_no_number_plans_nothing() {
     assert_eq!(Plan::new(f64::NAN, [1.0, 1.0, 0.0]), None);
