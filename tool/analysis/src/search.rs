@@ -27,6 +27,7 @@ use crate::run::Step;
 use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_above, rung_below, rungs_left};
 use crate::search::saturation::{Crossing, saturated};
+use crate::thresholds::SATURATED;
 use crate::ticks::{Tick, sum};
 
 /// Numbers of users to try.
@@ -183,6 +184,9 @@ const MAX_ROUNDS: usize = 3;
 
 /// After the first round, replicates get one part in so many of the time that was measured before them.
 const REPLICATES: u64 = 2;
+
+/// A replicate at N* is at least so many of the shortest steps long.
+const AT_STAR: u64 = 2;
 
 /// A number of users this close to N*, as a ratio, stands for it.
 const STANDS_FOR: f64 = 1.05;
@@ -396,16 +400,29 @@ impl Search {
     }
 
     /// How well the step of `users` has to be measured. With the fewest users only the response time counts, unless the
-    /// knee is there: throughput follows from it, and few requests a second make a coarse count.
+    /// knee is there: throughput follows from it, and few requests a second make a coarse count. Beyond the knee it is the
+    /// other way round: users wait for each other in an order that may be any, and the mean follows from Little's law.
     fn precision(&self, users: u32) -> Precision {
         let all = self.options.precision.clone();
         let UsersRange::Range { lo, hi } = self.options.users else { return all };
+        if self.is_beyond_the_knee(users) {
+            return Precision { response_relative_half_width: f64::INFINITY, ..all };
+        }
         let above = rung_above(lo, hi, users).filter(|_| users == lo.max(1));
         let is_below_the_knee = |above| self.find(above).is_none() || self.grows_steeply(users, above);
         match above.is_some_and(is_below_the_knee) {
             true => Precision { relative_half_width: f64::INFINITY, ..all },
             false => all,
         }
+    }
+
+    /// Whether fewer users had nearly all of the throughput.
+    fn is_beyond_the_knee(&self, users: u32) -> bool {
+        let Some(own_per_s) = self.measured().map(|measured| measured.step.throughput_per_s) else {
+            return false;
+        };
+        let fewer = self.steps.iter().map(|measured| &measured.step).filter(|step| step.users < users);
+        fewer.map(|step| step.throughput_per_s).any(|per_s| per_s > 0.0 && per_s >= SATURATED * own_per_s)
     }
 
     fn grows_steeply(&self, below: u32, users: u32) -> bool {
@@ -511,7 +528,7 @@ impl Search {
     }
 
     /// How long the step about to begin lasts at least, and how long it may become: a fair share of the time left. At N*
-    /// a replicate has two shares and takes them, since most figures of a report are from there.
+    /// a replicate has two shares, and is the longest in any case, since most figures of a report are from there.
     fn allowance_us(&self, users: u32) -> (u64, u64) {
         let longest_us = self.options.step_us_max.max(self.options.step_us_min);
         let at_star = self.rounds > 0
@@ -525,7 +542,8 @@ impl Search {
             self.options.total_us.map_or(u64::MAX, |total_us| total_us.saturating_sub(self.spent_us));
         let own = 1 + u64::from(at_star);
         let allowed_us = (left_us / shares).saturating_mul(own).clamp(self.options.step_us_min, longest_us);
-        (if at_star { allowed_us } else { self.options.step_us_min }, allowed_us)
+        let least_us = self.options.step_us_min.saturating_mul(if at_star { AT_STAR } else { 1 });
+        (least_us.min(allowed_us), allowed_us)
     }
 
     /// How many steps, the one about to begin included, are likely to come.

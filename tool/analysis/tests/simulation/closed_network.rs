@@ -65,6 +65,14 @@ pub(crate) struct System {
     pub(crate) think: Time,
     pub(crate) servers: u32,
     pub(crate) pace: Pace,
+    pub(crate) next: Next,
+}
+
+/// Which of those that wait is served next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    First,
+    Any,
 }
 
 impl System {
@@ -73,16 +81,33 @@ impl System {
         Self { pace, ..self }
     }
 
+    /// The same system, which serves those that wait in any order.
+    pub(crate) fn in_any_order(self) -> Self {
+        Self { next: Next::Any, ..self }
+    }
+
     /// Exponential service and think times with these means; a mean think time of 0 is none.
     pub(crate) fn exponential(servers: u32, service_us: f64, think_us: f64) -> Self {
         let exponential = |mean_us| Time::Exponential { mean_us };
-        Self { service: exponential(service_us), think: exponential(think_us), servers, pace: Pace::Steady }
+        Self {
+            service: exponential(service_us),
+            think: exponential(think_us),
+            servers,
+            pace: Pace::Steady,
+            next: Next::First,
+        }
     }
 
     /// Constant service and think times.
     pub(crate) fn constant(servers: u32, service_us: f64, think_us: f64) -> Self {
         let constant = |us| Time::Constant { us };
-        Self { service: constant(service_us), think: constant(think_us), servers, pace: Pace::Steady }
+        Self {
+            service: constant(service_us),
+            think: constant(think_us),
+            servers,
+            pace: Pace::Steady,
+            next: Next::First,
+        }
     }
 }
 
@@ -181,7 +206,7 @@ impl Simulation {
             }
             Event::Completes { arrived_ns, somebodys } => {
                 self.idle += 1;
-                if let Some((arrived_ns, somebodys)) = self.waiting.pop_front() {
+                if let Some((arrived_ns, somebodys)) = self.next() {
                     self.serve(arrived_ns, somebodys);
                 }
                 if somebodys {
@@ -189,6 +214,14 @@ impl Simulation {
                     self.think();
                 }
             }
+        }
+    }
+
+    fn next(&mut self) -> Option<(u64, bool)> {
+        match self.system.next {
+            Next::First => self.waiting.pop_front(),
+            Next::Any if self.waiting.is_empty() => None,
+            Next::Any => self.waiting.swap_remove_back(self.random.usize(..self.waiting.len())),
         }
     }
 

@@ -172,3 +172,15 @@ fn a_slow_server_that_settles_at_once_is_measured_within_half_a_minute() {
         assert!(spent_us <= 30_000_000, "{servers} servers: {spent_us}");
     }
 }
+
+/// Threads that wait for a semaphore get it in any order, so that response times scatter where users wait. Their mean is
+/// known from throughput.
+#[test]
+fn users_who_wait_in_any_order_take_no_longer_to_measure() {
+    let pool = System::constant(4, 20_000.0, 0.0);
+    let in_turn_us = spent_us(&sweep(pool, options(), 1));
+    for seed in 0..5 {
+        let any_us = spent_us(&sweep(pool.in_any_order(), options(), seed));
+        assert!(any_us <= in_turn_us + in_turn_us / 10, "seed {seed}: {any_us}, in turn {in_turn_us}");
+    }
+}
