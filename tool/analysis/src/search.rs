@@ -27,7 +27,7 @@ use crate::run::Step;
 use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_above, rung_below, rungs_left};
 use crate::search::saturation::{Crossing, saturated};
-use crate::thresholds::SATURATED;
+use crate::thresholds::{PLATEAU, SATURATED};
 use crate::ticks::{Tick, sum};
 
 /// Numbers of users to try.
@@ -474,8 +474,8 @@ impl Search {
     }
 
     /// The numbers of users to come back to, in reverse order: one user (or the fewest), N* and twice as many, as far as
-    /// they were measured, in a range that saturates. From the most down, so that what changes with time is not taken for
-    /// an effect of users. One measured just now is left out.
+    /// they were measured, in a range that saturates, and where throughput seems to fall. From the most down, so that what
+    /// changes with time is not taken for an effect of users. One measured just now is left out.
     fn round(&self) -> Vec<u32> {
         let steps = self.estimated();
         let (Some([fewest, most]), Some(star)) = (saturated(&steps), Crossing::find(&steps).users) else {
@@ -487,7 +487,7 @@ impl Search {
         let may_be_measured = matches!(self.options.users, UsersRange::Range { .. });
         let at = at.map(|at| if ratio(at, star) > STANDS_FOR && may_be_measured { star } else { at });
         let alone = steps.first().map(|step| step.users);
-        let mut round: Vec<u32> = [alone, at, twice].into_iter().flatten().collect();
+        let mut round: Vec<u32> = [alone, at, twice, fallen(&steps, star)].into_iter().flatten().collect();
         round.sort_unstable();
         round.dedup();
         if round.last().copied() == self.current.map(|current| current.users) {
@@ -556,6 +556,13 @@ impl Search {
             },
         }
     }
+}
+
+/// The number of users beyond N* with the least throughput, if it is less than a plateau allows.
+fn fallen(steps: &[&Step], star: u32) -> Option<u32> {
+    let enough = PLATEAU * Crossing::find(steps).plateau.throughput_per_s;
+    let beyond = steps.iter().filter(|step| step.users > star && step.throughput_per_s < enough);
+    beyond.min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s)).map(|step| step.users)
 }
 
 /// The number of users nearest to this one, by ratio.

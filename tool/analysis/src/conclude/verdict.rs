@@ -2,7 +2,7 @@
 
 use super::{Context, RunKind};
 use crate::laws::{idle_share, is_tested, worse_little};
-use crate::run::{Doubt, ResourceKind, Step, Verdict};
+use crate::run::{ConnectionEvidence, Doubt, Evidence, ResourceKind, Step, Verdict};
 use crate::search::consistency::{Change, change, jump};
 use crate::search::saturation::Saturation;
 use crate::thresholds::{IDLE_USERS, PLATEAU};
@@ -43,7 +43,7 @@ fn doubts(curve: &Curve, finding: &Finding, context: &Context) -> Vec<Doubt> {
     doubts.extend(star.and_then(not_steady));
     doubts.extend(jumped(curve).filter(|_| context.load.is_closed()));
     doubts.extend(changed(curve));
-    doubts.extend(star.and_then(|step| broken_law(step, context)));
+    doubts.extend(star.and_then(|step| broken_law(step, context)).filter(|_| !tells_who_is_missing(finding)));
     // Whom a rate limit rejects waits before the next request, which the limit does not depend on.
     let rejected = finding.kind == ResourceKind::RateLimit;
     doubts.extend(star.and_then(|step| idle_users(step, context)).filter(|_| !rejected));
@@ -80,6 +80,13 @@ fn broken_law(step: &Step, context: &Context) -> Option<Doubt> {
     let little = worse_little(step, context.load.think_time_us);
     let broken = is_tested(&context.load, step) && little.is_broken();
     broken.then_some(Doubt::Little { users: step.users, gap: little.gap.abs() })
+}
+
+/// Whether the finding says where the users are that the law misses: not let in yet.
+fn tells_who_is_missing(finding: &Finding) -> bool {
+    let outside =
+        |seen: &Evidence| matches!(seen, Evidence::Connections(ConnectionEvidence::NotAdmitted { .. }));
+    finding.kind == ResourceKind::AcceptQueue && finding.evidence.iter().any(outside)
 }
 
 fn idle_users(step: &Step, context: &Context) -> Option<Doubt> {

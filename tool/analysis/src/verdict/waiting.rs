@@ -239,15 +239,22 @@ pub(super) fn hardly_starved(curve: &Curve) -> bool {
     share.is_some_and(|share| share > 0.0 && share < WAITING_PER_REQUEST)
 }
 
-/// How far throughput fell beyond N*, if a step there falls off the plateau, beyond doubt. With a pool none does.
+/// How often throughput has to be seen to fall: of many sweeps, some have one measurement that is wide of the mark.
+const WITNESSES: usize = 2;
+
+/// How far throughput fell beyond N*, if it falls off the plateau there beyond doubt, in several measurements. With a pool
+/// it never does.
 pub(super) fn fall(curve: &Curve) -> Option<Seen> {
     let top = curve.plateau().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
     let beyond = || curve.steps().iter().filter(|step| step.users > top.users);
     let lowest = beyond().min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))?;
-    let compared = curve.plateau().count() * beyond().count();
-    let far = lowest.throughput_per_s < PLATEAU * top.throughput_per_s;
-    let fell = far && chance_of_less(top, lowest) < BY_CHANCE / compared.max(1) as f64;
-    fell.then_some(Seen::FellWithUsers {
+    let compared = (curve.plateau().count() * beyond().count()).max(1) as f64;
+    let fell = |step: &&Step| {
+        let far = step.throughput_per_s < PLATEAU * top.throughput_per_s;
+        far && chance_of_less(top, step) < BY_CHANCE / compared
+    };
+    let witnesses: usize = beyond().filter(fell).map(|step| step.replicates.len().max(1)).sum();
+    (fell(&lowest) && witnesses >= WITNESSES).then_some(Seen::FellWithUsers {
         from_users: top.users,
         from_per_s: top.throughput_per_s,
         to_users: lowest.users,

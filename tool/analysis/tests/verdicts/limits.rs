@@ -2,7 +2,7 @@
 
 use analysis::conclude::Conclusion;
 use analysis::counters::ThreadState;
-use analysis::run::{ResourceKind, WarningKind};
+use analysis::run::{ResourceKind, Step, WarningKind};
 use analysis::ticks::ErrorKind;
 
 use super::lab::{Lab, Link, Observed, Platter, Sure, conclude, server, sure, sweep};
@@ -157,25 +157,27 @@ fn a_listen_queue_that_overflows_before_a_full_processor_is_cpu() {
     assert_eq!(kind(&sweep().tier(server("nginx").cpus(&[0])).listen_queue(40.0, 128)), ResourceKind::Cpu);
 }
 
-/// A server on another host that lets sixteen connections in; the others try again and again, but for none with so many users.
-fn concluded_unless(quiet: Option<u32>, room_for: u32, retried_per_s: f64) -> Conclusion {
+/// A server on another host that lets sixteen connections in; the others try again and again.
+fn concluded_out_of_sight(room_for: u32, retried_per_s: f64) -> Conclusion {
+    concluded_but(room_for, retried_per_s, |_| ())
+}
+
+/// The same after this change of what was seen.
+fn concluded_but(room_for: u32, retried_per_s: f64, change: impl Fn(&mut Observed)) -> Conclusion {
     let lab = sweep().tier(server("far")).hidden().delay_us(20_000.0).admitted(16);
     let lab = lab.handshakes_retried(retried_per_s).room_for(room_for);
     let mut steps = lab.observed();
     for Observed { step, .. } in steps.iter_mut().filter(|seen| seen.step.users > room_for) {
-        let inside = 16.0 / f64::from(step.users);
-        step.response_time_us.mean *= inside;
-        step.response_time_us.mean_ci =
-            step.response_time_us.mean_ci.map(|ends| ends.map(|end| end * inside));
+        answer_only(step, 16.0 / f64::from(step.users));
     }
-    for Observed { counters, .. } in steps.iter_mut().filter(|seen| Some(seen.step.users) == quiet) {
-        counters.iter_mut().for_each(|sample| sample.generator_tcp.handshakes_retried = 0);
-    }
+    steps.iter_mut().for_each(change);
     conclude(&steps, &lab.context)
 }
 
-fn concluded_out_of_sight(room_for: u32, retried_per_s: f64) -> Conclusion {
-    concluded_unless(None, room_for, retried_per_s)
+/// As if only this share of the users were answered, whose response times are as much shorter.
+fn answer_only(step: &mut Step, inside: f64) {
+    step.response_time_us.mean *= inside;
+    step.response_time_us.mean_ci = step.response_time_us.mean_ci.map(|ends| ends.map(|end| end * inside));
 }
 
 #[test]
@@ -195,8 +197,27 @@ fn a_server_on_another_host_that_lets_nobody_in_is_the_accept_queue() {
 /// all had found room.
 #[test]
 fn a_step_in_which_those_outside_only_wait_is_none_with_room_for_all() {
-    let found = concluded_unless(Some(32), 16, 12.0);
+    let found = concluded_but(16, 12.0, |Observed { step, counters, .. }| {
+        let quiet = counters.iter_mut().filter(|_| step.users == 32);
+        quiet.for_each(|sample| sample.generator_tcp.handshakes_retried = 0);
+    });
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::AcceptQueue, "{found:#?}");
+}
+
+/// Where users wait outside at N* already, Little's law misses them there, and the verdict was said to be in doubt for it.
+#[test]
+fn users_outside_are_no_doubt_about_the_law_that_misses_them() {
+    let outside_at_saturation = |room_for: u32, retried_per_s: f64| {
+        concluded_but(room_for, retried_per_s, |Observed { step, .. }| {
+            if step.users == 16 {
+                answer_only(step, 0.8);
+            }
+        })
+    };
+    let found = outside_at_saturation(16, 12.0);
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::AcceptQueue, "{found:#?}");
+    assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
+    assert!(!outside_at_saturation(16, 0.0).verdict.is_conclusive(), "nobody is known to be outside");
 }
 
 #[test]

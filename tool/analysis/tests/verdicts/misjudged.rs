@@ -291,19 +291,21 @@ fn a_limit_on_the_rate_that_delays_is_not_a_lock() {
 /// Of twelve noisy steps the highest was compared with the lowest beyond it, and a pool of exponential workers was a lock.
 #[test]
 fn steps_that_differ_by_chance_are_no_fall() {
-    let noisy = |half_width: f64| {
+    let noisy = |half_width: f64, from_users: u32| {
         let lab = waiting(4, 0.0);
         let mut steps = lab.observed();
         for step in steps.iter_mut().map(|observed| &mut observed.step) {
-            let factor = if step.users == 64 { 0.94 } else { 1.05 };
+            let factor = if step.users >= from_users { 0.94 } else { 1.05 };
             step.throughput_per_s *= factor;
             let x = step.throughput_per_s;
             step.throughput_ci_per_s = Some([x * (1.0 - half_width), x * (1.0 + half_width)]);
         }
         conclude(&steps, &lab.context)
     };
-    assert!(!says(&noisy(0.1), "Throughput fell"), "{:#?}", noisy(0.1).verdict);
-    assert!(says(&noisy(0.001), "Throughput fell"), "{:#?}", noisy(0.001).verdict);
+    assert!(!says(&noisy(0.1, 32), "Throughput fell"), "{:#?}", noisy(0.1, 32).verdict);
+    assert!(says(&noisy(0.001, 32), "Throughput fell"), "{:#?}", noisy(0.001, 32).verdict);
+    // A pool of exponential workers had one short step whose interval was narrow by chance, and was a lock again.
+    assert!(!says(&noisy(0.001, 64), "Throughput fell"), "{:#?}", noisy(0.001, 64).verdict);
 }
 
 /// One core was 91 % busy while 63 users waited for a lock, and it was said to be full.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use self::far::{Far, nstar_is_hidden_or_skip};
 use crate::common::{
     support::{Place, has_two_cores_or_skip, is_root_or_skip},
-    verdict::{ONE_MUTEX, kind, named_by, verdict},
+    verdict::{ACCEPTS_IN_BURSTS, ONE_MUTEX, kind, named_by, verdict},
 };
 
 /// Everything that the run warns of, as one text.
@@ -52,6 +52,23 @@ fn a_lock_on_another_host_is_named_with_its_host() {
     assert!(["lock", "single-thread"].contains(&kind(&run)), "{}", verdict(&run));
     is_held_by_python_on_far(&run);
     assert!(!warnings(&run).contains("not-watched"), "{}", warnings(&run));
+}
+
+/// Nothing of the server is seen but that handshakes with it have to be tried again.
+#[test]
+fn a_listen_queue_out_of_sight_is_named_by_handshakes_that_are_tried_again() {
+    let test = "a_listen_queue_out_of_sight_is_named_by_handshakes_that_are_tried_again";
+    if !is_root_or_skip(test) || !nstar_is_hidden_or_skip(test) {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let Some(far) = Far::serving(&place, ACCEPTS_IN_BURSTS, &[]) else { return };
+    let url = far.url();
+    let args = ["sweep", &url, "-c", "1..16", "-d", "2s", "--connections", "per-request"];
+    let Some(run) = named_by(&place, 3, || place.wrapped(far::HIDDEN, args).run()) else { return };
+    assert_eq!(kind(&run), "accept-queue", "{}", verdict(&run));
+    let evidence = verdict(&run)["bottleneck"]["findings"].to_string();
+    assert!(evidence.contains("handshakes-retried"), "{}", verdict(&run));
 }
 
 /// 0.3 ms of computing for each request, on processor 0 alone.

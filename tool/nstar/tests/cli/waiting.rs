@@ -2,23 +2,8 @@
 
 use crate::common::{
     support::{Place, Server},
-    verdict::{HTTP, ONE_MUTEX, kind, named, verdict},
+    verdict::{ACCEPTS_IN_BURSTS, HTTP, ONE_MUTEX, kind, named, verdict},
 };
-
-/// Accepts every 50 ms what waits by then, at most backlog + 1 = 4 connections: a longer queue would let more in.
-const ACCEPTS_IN_BURSTS: &str = r#"
-listener = listen(3)
-listener.setblocking(False)
-while True:
-    time.sleep(0.05)
-    waiting = []
-    while True:
-        try: waiting.append(listener.accept()[0])
-        except BlockingIOError: break
-    for connection in waiting:
-        connection.setblocking(True)
-        threading.Thread(target=answer, args=(connection,), daemon=True).start()
-"#;
 
 #[test]
 fn threads_piled_up_on_one_mutex_are_a_lock() {
