@@ -108,7 +108,7 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
     let to_tell = to_tell_apart(&curve, &finding);
     let laws = laws::laws(&curve, context);
     let models = laws::models(&curve, &laws, &saturation, context);
-    let mut verdict = verdict::verdict(&curve, &finding, saturation, context);
+    let mut verdict = verdict::verdict(&curve, &finding, &saturation, context);
     let confirmation = context.slowed.as_ref().map(|trial| confirm(&mut verdict, trial));
     if context.kind != RunKind::Load {
         let slowed = confirmation.as_ref().is_some_and(|tested| !tested.tiers.is_empty());

@@ -26,7 +26,7 @@ use crate::estimate::{Precision, estimate, precise_enough};
 use crate::run::Step;
 use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_above, rung_below, rungs_left};
-use crate::search::saturation::{Crossing, saturated};
+use crate::search::saturation::{Crossing, bounded, saturated};
 use crate::thresholds::{PLATEAU, SATURATED};
 use crate::ticks::{Tick, sum};
 
@@ -479,7 +479,7 @@ impl Search {
     fn round(&self) -> Vec<u32> {
         let steps = self.estimated();
         let (Some([fewest, most]), Some(star)) = (saturated(&steps), Crossing::find(&steps).users) else {
-            return Vec::new();
+            return if bounded(&steps) { contradicting(&steps) } else { Vec::new() };
         };
         let beyond = |step: &&&Step| (fewest..=most).contains(&step.users) && step.users > star;
         let twice = nearest(steps.iter().filter(beyond).map(|step| step.users), star.saturating_mul(2));
@@ -556,6 +556,14 @@ impl Search {
             },
         }
     }
+}
+
+/// Where throughput stopped growing at no number of users that can be told: those with the most of it, and with the least beyond.
+fn contradicting(steps: &[&Step]) -> Vec<u32> {
+    let by_throughput = |a: &&&Step, b: &&&Step| a.throughput_per_s.total_cmp(&b.throughput_per_s);
+    let most = steps.iter().max_by(by_throughput).map(|step| step.users);
+    let beyond = steps.iter().filter(|step| Some(step.users) > most);
+    most.into_iter().chain(beyond.min_by(by_throughput).map(|step| step.users)).collect()
 }
 
 /// The number of users beyond N* with the least throughput, if it is less than a plateau allows.

@@ -3,15 +3,18 @@
 use super::{Context, RunKind};
 use crate::laws::{idle_share, is_tested, worse_little};
 use crate::run::{ConnectionEvidence, Doubt, Evidence, ResourceKind, Step, Verdict};
-use crate::search::consistency::{Change, change, jump};
+use crate::search::consistency::{Change, Dip, change, dip, is_awake, jump};
 use crate::search::saturation::Saturation;
 use crate::thresholds::{IDLE_USERS, PLATEAU};
 use crate::verdict::{Curve, Finding, next};
 
+/// A maximum that may be off by a third is none that a cause can be found for.
+const HARDLY_KNOWN: f64 = 1.0 / 3.0;
+
 pub(super) fn verdict(
     curve: &Curve,
     finding: &Finding,
-    saturation: Saturation,
+    saturation: &Saturation,
     context: &Context,
 ) -> Verdict {
     Verdict {
@@ -24,7 +27,7 @@ pub(super) fn verdict(
         response_time_at_saturation_us: curve.star().map(|step| step.response_time_us).unwrap_or_default(),
         bottleneck: finding.bottleneck(),
         inconclusive: Vec::new(),
-        doubts: doubts(curve, finding, context),
+        doubts: doubts(curve, finding, saturation, context),
         next: None,
         next_limit: next(curve, finding),
     }
@@ -32,7 +35,7 @@ pub(super) fn verdict(
 
 /// The doubts of the finding, and those about the steps that it rests on. A server that could not be watched is no
 /// reason for doubt: N* and the throughput stand without their cause, and the bottleneck is `unknown`.
-fn doubts(curve: &Curve, finding: &Finding, context: &Context) -> Vec<Doubt> {
+fn doubts(curve: &Curve, finding: &Finding, saturation: &Saturation, context: &Context) -> Vec<Doubt> {
     let mut doubts = finding.doubts.clone();
     if context.kind == RunKind::Load {
         // One load draws no verdict: warnings say what there is to say about the measurement.
@@ -42,11 +45,15 @@ fn doubts(curve: &Curve, finding: &Finding, context: &Context) -> Vec<Doubt> {
     doubts.extend(star.and_then(stalled));
     doubts.extend(star.and_then(not_steady));
     doubts.extend(jumped(curve).filter(|_| context.load.is_closed()));
+    doubts.extend(dipped(curve).filter(|_| context.load.is_closed()));
     doubts.extend(changed(curve));
     doubts.extend(star.and_then(|step| broken_law(step, context)).filter(|_| !tells_who_is_missing(finding)));
     // Whom a rate limit rejects waits before the next request, which the limit does not depend on.
     let rejected = finding.kind == ResourceKind::RateLimit;
     doubts.extend(star.and_then(|step| idle_users(step, context)).filter(|_| !rejected));
+    if doubts.is_empty() {
+        doubts.extend(hardly_known(saturation));
+    }
     doubts
 }
 
@@ -63,17 +70,36 @@ fn jumped(curve: &Curve) -> Option<Doubt> {
     Some(Doubt::Jump { from_users: found.from_users, to_users: found.to_users, factor: found.factor })
 }
 
-/// A change at saturation. With fewer users a server may be as fast as its processors are awake.
+fn dipped(curve: &Curve) -> Option<Doubt> {
+    let Dip { before, bottom, after } = dip(&curve.steps().iter().collect::<Vec<_>>())?;
+    Some(Doubt::Dip {
+        users: bottom.users,
+        per_s: bottom.throughput_per_s,
+        around_users: [before, after].map(|step| step.users),
+        around_per_s: [before, after].map(|step| step.throughput_per_s),
+    })
+}
+
+/// Steps that ought to have the same throughput and differ widely. Where throughput still grew, that is the doubt.
+fn hardly_known(saturation: &Saturation) -> Option<Doubt> {
+    let [low, high] = saturation.throughput_max_ci_per_s;
+    let half_width = (high - low) / 2.0 / saturation.throughput_max_per_s;
+    (saturation.bounded && half_width > HARDLY_KNOWN).then_some(Doubt::MaximumUnknown { half_width })
+}
+
 fn changed(curve: &Curve) -> Option<Doubt> {
     let mut changes = curve.steps().iter().filter_map(change);
     let Change { users, before_per_s, after_per_s, course } =
-        changes.find(|change| change.matters() && saturated(curve, change))?;
+        changes.find(|change| casts_doubt(curve, change))?;
     Some(Doubt::Changed { users, before_per_s, after_per_s, course })
 }
 
-/// Whether a step that changed ever had the maximum throughput: N* itself is in doubt then.
-pub(super) fn saturated(curve: &Curve, change: &Change) -> bool {
-    change.before_per_s.max(change.after_per_s) >= PLATEAU * curve.throughput_max()
+/// Whether a change puts N* in doubt: at a step that ever had the maximum throughput, or where processors that fall asleep
+/// between requests cannot explain it.
+pub(super) fn casts_doubt(curve: &Curve, change: &Change) -> bool {
+    let saturated = change.before_per_s.max(change.after_per_s) >= PLATEAU * curve.throughput_max();
+    let awake = || curve.steps().iter().any(|step| step.users == change.users && is_awake(step));
+    change.matters() && (saturated || awake())
 }
 
 fn broken_law(step: &Step, context: &Context) -> Option<Doubt> {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::verdict::saturated;
+use super::verdict::casts_doubt;
 use super::{Context, RunKind, from_disk};
 use crate::laws::{idle_share, is_tested, worse_little};
 use crate::resources::HostUse;
@@ -182,9 +182,9 @@ fn idle_users(steps: &[Step], context: &Context) -> Option<Cause> {
     (context.load.is_closed() && share > IDLE_USERS).then_some(Cause::IdleUsers { users, share })
 }
 
-/// The step that changed most, unless that is a doubt: at saturation, a change that matters.
+/// The step that changed most, unless that is a doubt.
 fn changed(curve: &Curve, steps: &[Step]) -> Option<Cause> {
-    let doubted = |change: &Change| change.matters() && saturated(curve, change);
+    let doubted = |change: &Change| casts_doubt(curve, change);
     let changes = steps.iter().filter_map(change).filter(|change| !doubted(change));
     let most = changes.max_by(|a, b| a.share().total_cmp(&b.share()))?;
     Some(Cause::Changed { users: most.users, course: most.course })

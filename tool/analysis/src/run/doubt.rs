@@ -115,6 +115,22 @@ pub enum Doubt {
         /// How many times the throughput per user grew.
         factor: f64,
     },
+    /// Throughput fell with more users and rose again with more still.
+    Dip {
+        /// Users of the step in between.
+        users: u32,
+        /// Completed requests per second of it.
+        per_s: f64,
+        /// Users of a step below it and of one above it that had more throughput.
+        around_users: [u32; 2],
+        /// Completed requests per second of these.
+        around_per_s: [f64; 2],
+    },
+    /// The maximum throughput is hardly known.
+    MaximumUnknown {
+        /// Half of its 95 % interval as a share of it.
+        half_width: f64,
+    },
     /// The server changed while it was measured.
     Changed {
         /// Users of a step that was measured several times.

@@ -18,6 +18,9 @@ const JUMP: f64 = 1.4;
 /// (tens of microseconds each on a virtual machine) may double what each user gets.
 const AWAKE_USERS_MIN: u32 = 8;
 
+/// Responses that take longer than this, microseconds, are hardly longer for a wake-up.
+const LONG_US: f64 = 2_000.0;
+
 /// A machine that others share varies by as much from one minute to the next, and N* with it by little more than its
 /// interval.
 const CHANGED: f64 = 0.20;
@@ -51,10 +54,51 @@ fn between(from: &Step, to: &Step) -> Option<Jump> {
     let [_, high] = from.throughput_ci_per_s?;
     let [low, _] = to.throughput_ci_per_s?;
     let factor = per_user(to.throughput_per_s, to) / per_user(from.throughput_per_s, from);
-    let certain = from.users >= AWAKE_USERS_MIN
-        && from.throughput_per_s > 0.0
-        && per_user(low, to) > JUMP * per_user(high, from);
+    let certain =
+        is_awake(from) && from.throughput_per_s > 0.0 && per_user(low, to) > JUMP * per_user(high, from);
     (certain && factor.is_finite()).then_some(Jump { from_users: from.users, to_users: to.users, factor })
+}
+
+/// Whether processors that fall asleep between requests explain no difference: there are too many requests, or they take too
+/// long.
+pub(crate) fn is_awake(step: &Step) -> bool {
+    step.users >= AWAKE_USERS_MIN || step.response_time_us.mean >= LONG_US
+}
+
+/// A step with less throughput than one with fewer users and one with more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dip<'a> {
+    /// The step with fewer users.
+    pub before: &'a Step,
+    /// The step in between.
+    pub bottom: &'a Step,
+    /// The step with more users.
+    pub after: &'a Step,
+}
+
+/// The deepest dip that the intervals do not explain: throughput of one server rises with users up to its maximum, and may
+/// fall beyond it, but does not rise again. `steps` ascend by users.
+pub fn dip<'a>(steps: &[&'a Step]) -> Option<Dip<'a>> {
+    let deep = |index: usize| {
+        let (before, rest) = steps.split_at_checked(index)?;
+        let (&bottom, after) = rest.split_first()?;
+        let found = Dip { before: highest(before)?, bottom, after: highest(after)? };
+        (rise(bottom, found.before)?.min(rise(bottom, found.after)?) > 1.0 + CHANGED).then_some(found)
+    };
+    let dips = (0..steps.len()).filter_map(deep);
+    dips.min_by(|a, b| a.bottom.throughput_per_s.total_cmp(&b.bottom.throughput_per_s))
+}
+
+/// How many times the throughput of the lower step the other had at least, by their intervals.
+fn rise(lower: &Step, higher: &Step) -> Option<f64> {
+    let ([_, high], [low, _]) = (lower.throughput_ci_per_s?, higher.throughput_ci_per_s?);
+    (high > 0.0).then(|| low / high)
+}
+
+/// The step with the highest lower end of its interval.
+fn highest<'a>(steps: &[&'a Step]) -> Option<&'a Step> {
+    let low = |step: &&&Step| step.throughput_ci_per_s.map_or(0.0, |[low, _]| low);
+    steps.iter().max_by(|a, b| low(a).total_cmp(&low(b))).copied()
 }
 
 /// A step that had another throughput when it was measured again.
@@ -146,6 +190,19 @@ mod tests {
     }
 
     #[test]
+    fn throughput_that_falls_and_rises_again_is_a_dip() {
+        let steps = [step(4, 197.0, 2.0), step(8, 85.0, 44.0), step(16, 200.0, 1.0), step(32, 66.0, 70.0)];
+        let all: Vec<&Step> = steps.iter().collect();
+        let found = dip(&all).expect("a dip");
+        assert_eq!([found.before, found.bottom, found.after].map(|step| step.users), [4, 8, 16]);
+        assert_eq!(dip(&all[1..]), None, "growth, and what may be a fall");
+        let falls = [step(4, 200.0, 2.0), step(8, 120.0, 2.0), step(16, 60.0, 2.0), step(32, 65.0, 2.0)];
+        assert_eq!(dip(&falls.iter().collect::<Vec<_>>()), None, "and stays low");
+        let noisy = [step(4, 200.0, 30.0), step(8, 150.0, 20.0), step(16, 210.0, 30.0)];
+        assert_eq!(dip(&noisy.iter().collect::<Vec<_>>()), None);
+    }
+
+    #[test]
     fn growth_in_proportion_and_a_little_more_is_none() {
         let (one, two, four) = (step(1, 1_000.0, 10.0), step(2, 2_300.0, 10.0), step(4, 4_600.0, 10.0));
         assert_eq!(jump(&[&one, &two, &four]), None);
@@ -155,6 +212,17 @@ mod tests {
     fn wake_ups_saved_among_few_users_are_none() {
         let (two, three) = (step(2, 38_700.0, 1_200.0), step(3, 108_700.0, 4_200.0));
         assert_eq!(jump(&[&two, &three]), None);
+    }
+
+    #[test]
+    fn no_wake_up_explains_responses_that_take_long() {
+        let slow = |users: u32, throughput: f64| {
+            let mut step = step(users, throughput, 1.0);
+            step.response_time_us.mean = f64::from(users) / throughput * 1e6;
+            step
+        };
+        let found = jump(&[&slow(2, 33.0), &slow(3, 150.0)]).expect("a jump");
+        assert_eq!((found.from_users, found.to_users), (2, 3));
     }
 
     /// A step of eight users measured at these throughputs with these half-widths.

@@ -1,6 +1,7 @@
 //! Servers that are no simple queues: they pause, are throttled, swing, slow down, change their speed, or have responses of
 //! very different lengths. Each interval holds the truth as often as it says, or the step is not steady.
 
+use analysis::conclude::{Context, RunKind};
 use analysis::run::Step;
 use analysis::search::consistency::change;
 
@@ -119,6 +120,23 @@ fn sweeps_of_a_server_that_is_slower_for_seconds() {
     }
     println!("held {held}, refused {refused}");
     assert!(f64::from(held + refused) >= 0.88 * f64::from(sweeps as u32), "{held} {refused}");
+}
+
+/// Workers that took three times as long in every other 4 s were a pool of three, 97 %: short steps fell into either half, and
+/// the sweep ended without coming back to any.
+#[test]
+fn sweeps_of_a_server_of_two_capacities_are_in_doubt() {
+    let pace = Pace::TwoSpeeds { slow: 1.0 / 3.0, mean_ms: 4_000.0 };
+    let system = System::constant(4, 20_000.0, 0.0).at(pace);
+    let sweeps = 60;
+    let relied_on = |seed: &u64| {
+        let steps = sweep(system, options(), seed * 7_919 + 13);
+        let steps = steps.into_iter().map(|measured| measured.step).collect();
+        let context = Context { kind: RunKind::Sweep { users_max: 1_024 }, ..Context::default() };
+        analysis::conclude::conclude(steps, &context).verdict.doubts.is_empty()
+    };
+    let relied_on = (0..sweeps).filter(relied_on).count();
+    assert!(relied_on <= 3, "{relied_on} of {sweeps}");
 }
 
 /// There is no one throughput to find: most steps are refused, and the others hold the mean of the time that they measured.

@@ -17,6 +17,10 @@ pub(crate) fn doubt(doubt: &Doubt) -> String {
         Doubt::NeverBounded { users } => never_bounded(*users),
         Doubt::TooUneven { users } => too_uneven(*users),
         Doubt::Jump { from_users, to_users, factor } => jump(*from_users, *to_users, *factor),
+        Doubt::Dip { users, per_s, around_users, around_per_s } => {
+            dip((*users, *per_s), *around_users, *around_per_s)
+        }
+        Doubt::MaximumUnknown { half_width } => maximum_unknown(*half_width),
         Doubt::GeneratorLimit => GENERATOR_LIMIT.to_owned(),
         Doubt::GeneratorTookMore => GENERATOR_TOOK_MORE.to_owned(),
         Doubt::OthersTookMost { cores, available } => others_took_most(*cores, *available),
@@ -83,6 +87,25 @@ fn jump(from_users: u32, to_users: u32, factor: f64) -> String {
          longer steps.",
         count(to_users.into()),
         count(from_users.into())
+    )
+}
+
+fn dip((number, per_s): (u32, f64), around_users: [u32; 2], around_per_s: [f64; 2]) -> String {
+    let [fewer, more] = around_users.map(|number| count(number.into()));
+    let [before, after] = around_per_s.map(quantity);
+    format!(
+        "Throughput was {} requests/s with {}, but {before} with {fewer} and {after} with {more}: the machine or the server \
+         changed between these steps. Sweep again when nothing else uses the machine, or with longer steps.",
+        quantity(per_s),
+        users(number)
+    )
+}
+
+fn maximum_unknown(half_width: f64) -> String {
+    format!(
+        "The maximum throughput is known only to {} either way: measurements of it differ widely. Allow longer steps \
+         (--duration), and look for what changes meanwhile.",
+        percent(half_width)
     )
 }
 

@@ -30,6 +30,8 @@ pub(super) fn doubts() -> Vec<Doubt> {
         Stalled { users: 8 },
         NotSteady { users: 8 },
         Jump { from_users: 2, to_users: 4, factor: 1.7 },
+        Dip { users: 8, per_s: 85.0, around_users: [4, 16], around_per_s: [197.0, 200.0] },
+        MaximumUnknown { half_width: 0.8 },
         Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0, course: Vec::new() },
         Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0, course: course() },
         Little { users: 8, gap: 0.12 },
