@@ -30,6 +30,7 @@ const LICENCES: [&str; 13] = [
 const MAY_USE: &[(&str, &[&str])] = &[
     ("analysis", &[]),
     ("wire", &[]),
+    ("bus", &[]),
     ("engine", &[]),
     ("database-server", &[]),
     ("agent", &["analysis", "load", "observe"]),

@@ -1,0 +1,237 @@
+//! The connection to the bus: one thread with the runtime that the client library needs, while anything uses it.
+
+use std::error::Error as _;
+use std::fmt;
+use std::fs::File;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{oneshot, watch};
+
+use crate::address::{Address, Login};
+use crate::message::shown;
+
+/// How long the bus may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time between signs of life on a connection that carries nothing else.
+const PING_PERIOD: Duration = Duration::from_secs(5);
+
+/// Messages of a subscription that wait: more than a window, and the beats of a while.
+const WAITING_MAX: usize = 256;
+
+/// A connection to the bus. It lasts until the last of its copies, and of what came from them, is dropped.
+#[derive(Clone)]
+pub struct Bus {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    runtime: Handle,
+    heard: Arc<Heard>,
+    address: Address,
+    /// Ends the thread when it is dropped.
+    _stop: oneshot::Sender<()>,
+}
+
+/// What came of the connection itself.
+#[derive(Debug)]
+struct Heard {
+    /// How often it broke.
+    breaks: watch::Sender<u64>,
+    complaint: Mutex<Option<String>>,
+}
+
+/// What becomes of a connection, for whoever watches a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// It broke. It is made again.
+    Gone,
+    /// It was made again.
+    Back,
+    /// The bus refused something.
+    Refused(String),
+}
+
+/// Reasons why there is no connection to a bus.
+#[derive(Debug, thiserror::Error)]
+pub enum BusError {
+    /// It did not let this user in.
+    #[error(
+        "the bus {0} does not let this user in: its name, password, token or credentials are wrong or missing"
+    )]
+    NotLetIn(Address),
+    /// It did not answer as a bus does.
+    #[error("the bus {0} did not answer within {limit} s; is it a NATS server?", limit = PATIENCE.as_secs())]
+    Silent(Address),
+    /// TLS could not be agreed upon.
+    #[error(
+        "no TLS with the bus {0}: {1}; --nats-ca names a file with the certificate of who signed its own"
+    )]
+    Tls(Address, String),
+    /// It could not be reached.
+    #[error("the bus {0} cannot be reached: {1}")]
+    NotReached(Address, String),
+    /// A file could not be read.
+    #[error("cannot read {path}: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The thread could not be started.
+    #[error("cannot start a thread for the bus: {0}")]
+    Thread(#[from] io::Error),
+}
+
+impl Bus {
+    /// Connects to the bus. Whatever becomes of the connection later is told to `notice`; where it breaks, it is made again,
+    /// and all streams over it end.
+    ///
+    /// # Errors
+    /// If there is no bus, or it does not let this user in.
+    pub fn connect(
+        address: &Address,
+        login: &Login,
+        notice: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> Result<Self, BusError> {
+        let heard = Arc::new(Heard { breaks: watch::Sender::new(0), complaint: Mutex::new(None) });
+        let (stop, stopped) = oneshot::channel();
+        let (tell, told) = mpsc::channel();
+        let connecting = connecting(address.clone(), login.clone(), Arc::clone(&heard), notice);
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        thread::Builder::new().name("nstar-bus".to_owned()).spawn(move || {
+            let connected = runtime.block_on(connecting);
+            let is_connected = connected.is_ok();
+            if tell.send(connected).is_ok() && is_connected {
+                // It ends with an error: nothing is ever sent.
+                let _ = runtime.block_on(stopped);
+            }
+        })?;
+        let gone = || BusError::Thread(io::Error::other("it ended"));
+        let client = told.recv().map_err(|_| gone())??;
+        let inner = Inner { client, runtime: handle, heard, address: address.clone(), _stop: stop };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Where the bus is.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.inner.address
+    }
+
+    /// The last thing that the bus refused, for messages: it says so, but not to whom.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        self.inner.heard.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.inner.client.clone()
+    }
+
+    pub(crate) fn breaks(&self) -> watch::Receiver<u64> {
+        self.inner.heard.breaks.subscribe()
+    }
+
+    /// Waits for something that happens on the connection's thread.
+    pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> T {
+        self.inner.runtime.block_on(future)
+    }
+
+    /// Has something happen on the connection's thread.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.inner.runtime.spawn(future);
+    }
+}
+
+impl fmt::Debug for Bus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Bus").field(&self.inner.address).finish()
+    }
+}
+
+async fn connecting(
+    address: Address,
+    login: Login,
+    heard: Arc<Heard>,
+    notice: impl Fn(Notice) + Send + Sync + 'static,
+) -> Result<Client, BusError> {
+    let options = options(&address, &login).await?.event_callback(move |event| {
+        heard.event(event, &notice);
+        std::future::ready(())
+    });
+    let connected = tokio::time::timeout(PATIENCE, options.connect(address.to_string())).await;
+    let Ok(connected) = connected else { return Err(BusError::Silent(address)) };
+    connected.map_err(|error| {
+        let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        match error.kind() {
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                BusError::NotLetIn(address)
+            }
+            ConnectErrorKind::TimedOut => BusError::Silent(address),
+            ConnectErrorKind::Tls => BusError::Tls(address, shown(&reason)),
+            _ if is_of_tls(&error) => BusError::Tls(address, shown(&reason)),
+            _ => BusError::NotReached(address, shown(&reason)),
+        }
+    })
+}
+
+/// Whether it is TLS that failed on a connection.
+fn is_of_tls(error: &ConnectError) -> bool {
+    let from_system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    from_system.and_then(io::Error::get_ref).is_some_and(|inner| inner.is::<async_nats::rustls::Error>())
+}
+
+async fn options(address: &Address, login: &Login) -> Result<ConnectOptions, BusError> {
+    let mut options = ConnectOptions::new()
+        .name("nstar")
+        .connection_timeout(PATIENCE)
+        .ping_interval(PING_PERIOD)
+        .subscription_capacity(WAITING_MAX)
+        .require_tls(address.is_tls());
+    if let Some((user, password)) = address.user_and_password() {
+        options = options.user_and_password(user.to_owned(), password.to_owned());
+    }
+    if let Some(token) = address.token() {
+        options = options.token(token.to_owned());
+    }
+    if let Some(path) = &login.authorities {
+        File::open(path).map_err(|error| unreadable(path, &error))?;
+        options = options.add_root_certificates(path.clone());
+    }
+    if let Some(path) = &login.credentials {
+        options = options.credentials_file(path).await.map_err(|error| unreadable(path, &error))?;
+    }
+    Ok(options)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> BusError {
+    BusError::File { path: path.to_owned(), reason: shown(&error.to_string()) }
+}
+
+impl Heard {
+    fn event(&self, event: Event, notice: &dyn Fn(Notice)) {
+        match event {
+            Event::Disconnected | Event::Closed => {
+                self.breaks.send_modify(|breaks| *breaks += 1);
+                notice(Notice::Gone);
+            }
+            Event::Connected if *self.breaks.borrow() > 0 => notice(Notice::Back),
+            Event::ServerError(error) => {
+                let said = shown(&error.to_string());
+                *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(said.clone());
+                notice(Notice::Refused(said));
+            }
+            _ => {}
+        }
+    }
+}
