@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::open::OpenStream;
+
 /// Where an agent is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
@@ -12,6 +14,8 @@ pub enum Endpoint {
     Command(Vec<String>),
     /// A host.
     Ssh(SshHost),
+    /// A stream to one that runs already. No text is read as this.
+    Open(OpenStream),
 }
 
 /// A host as ssh knows it.
@@ -101,6 +105,7 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Endpoint::Here => f.write_str("here"),
+            Endpoint::Open(stream) => stream.fmt(f),
             Endpoint::Command(words) => write!(f, "`{}`", words.join(" ")),
             Endpoint::Ssh(SshHost { user, host, port }) => {
                 f.write_str(SCHEME)?;

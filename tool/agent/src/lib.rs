@@ -10,7 +10,8 @@
 //! - [`Observer`] is the near end: it starts the command, keeps what comes back on the clock of this host, and never waits
 //!   for the far end but where samples are asked for.
 //! - [`RemoteGenerator`] is the near end of one that makes load. It waits for nothing while load is made.
-//! - [`Endpoint`] is the command, or the host to reach by ssh.
+//! - [`Endpoint`] is the command, the host to reach by ssh, or a stream that is open already.
+//! - [`relay`](fn@relay) runs an agent of its own for one run that came over such a stream.
 
 mod alignment;
 mod allowance;
@@ -20,15 +21,20 @@ mod generating;
 mod kept;
 mod link;
 mod observer;
+mod open;
 pub mod protocol;
+mod relay;
 mod remote;
 pub mod serve;
 mod ssh;
 mod stream;
 mod trouble;
 
+pub use self::serve::Uses;
 pub use alignment::{Alignment, Ping};
 pub use endpoint::{Endpoint, EndpointError};
 pub use observer::{Observer, Sighting, not_found};
+pub use open::{Ended, OpenStream, Ways};
+pub use relay::relay;
 pub use remote::{Progress, RemoteGenerator, TooLarge};
 pub use trouble::StartError;

@@ -4,6 +4,7 @@ use std::process;
 use std::time::Duration;
 
 use crate::endpoint::Endpoint;
+use crate::open::Ended;
 use crate::protocol::{About, Command};
 use crate::ssh::Connection;
 use crate::stream::{End, Stream};
@@ -30,16 +31,7 @@ pub(crate) struct Link {
 impl Link {
     /// Starts an agent and aligns its clock with ours. `with_sudo` lets it see everything on a host that is reached by ssh.
     pub(crate) fn start(endpoint: &Endpoint, with_sudo: bool) -> Result<Self, StartError> {
-        let (command, connection) = match endpoint {
-            Endpoint::Here => (here(), None),
-            Endpoint::Command(words) => (command(words), None),
-            Endpoint::Ssh(host) => {
-                let connection = Connection::new(endpoint, host)?;
-                (connection.agent(with_sudo)?, Some(connection))
-            }
-        };
-        let program = command.get_program().to_string_lossy().into_owned();
-        let stream = Stream::start(command).map_err(|source| StartError::NotRun { program, source })?;
+        let (stream, connection) = reach(endpoint, with_sudo)?;
         let began = stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.about.is_some());
         let failure = |began: bool| if began { None } else { Some(why_not(&stream, endpoint)) };
         failure(began).map_or(Ok(()), Err)?;
@@ -53,8 +45,30 @@ impl Link {
     }
 }
 
+/// Starts the command, or takes the stream that is there.
+fn reach(endpoint: &Endpoint, with_sudo: bool) -> Result<(Stream, Option<Connection>), StartError> {
+    let (command, connection) = match endpoint {
+        Endpoint::Here => (here(), None),
+        Endpoint::Command(words) => (command(words), None),
+        Endpoint::Ssh(host) => {
+            let connection = Connection::new(endpoint, host)?;
+            (connection.agent(with_sudo)?, Some(connection))
+        }
+        Endpoint::Open(stream) => {
+            let opened = stream.take().ok_or_else(|| std::io::Error::other("the stream was used before"));
+            let opened = opened.and_then(Stream::open);
+            return opened
+                .map(|stream| (stream, None))
+                .map_err(|source| StartError::Here { what: "the stream", source });
+        }
+    };
+    let program = command.get_program().to_string_lossy().into_owned();
+    let stream = Stream::start(command).map_err(|source| StartError::NotRun { program, source })?;
+    Ok((stream, connection))
+}
+
 /// An agent beside this process. It is known by the name of the program, where its file is still there.
-fn here() -> process::Command {
+pub(crate) fn here() -> process::Command {
     let program = std::env::current_exe().ok().filter(|path| path.exists());
     let mut command = process::Command::new(program.unwrap_or_else(|| OWN_PROGRAM.into()));
     command.arg("agent");
@@ -69,10 +83,15 @@ fn command(words: &[String]) -> process::Command {
 
 /// Why an agent did not answer.
 fn why_not(stream: &Stream, endpoint: &Endpoint) -> StartError {
-    let (endpoint, stderr) = (Box::new(endpoint.clone()), stream.last_words());
+    let endpoint = Box::new(endpoint.clone());
     match stream.end() {
-        Some(End::Protocol(source)) => StartError::Protocol { endpoint, source, stderr },
-        Some(End::Closed) => StartError::Ended { endpoint, code: stream.exit_code(), stderr },
-        None => StartError::Silent { endpoint, limit_s: ANSWER_PATIENCE.as_secs(), stderr },
+        Some(End::Protocol(source)) => StartError::Protocol { endpoint, source, stderr: stream.last_words() },
+        Some(End::Closed) => match stream.how_it_ended() {
+            Ended::Exited { code, stderr } => StartError::Ended { endpoint, code, stderr },
+            Ended::Disconnected { reason } => StartError::Disconnected { endpoint, reason },
+        },
+        None => {
+            StartError::Silent { endpoint, limit_s: ANSWER_PATIENCE.as_secs(), stderr: stream.last_words() }
+        }
     }
 }

@@ -10,6 +10,7 @@ use observe::monotonic_us;
 use crate::endpoint::Endpoint;
 use crate::kept::Kept;
 use crate::link::{ANSWER_PATIENCE, Link};
+use crate::open::Ended;
 use crate::protocol::{About, Command, NotFound};
 use crate::trouble::StartError;
 
@@ -85,9 +86,9 @@ impl Observer {
     pub fn troubles(&self) -> Vec<AgentTrouble> {
         let troubles = self.link.stream.shared.lock().troubles(monotonic_us());
         let told = |trouble| match trouble {
-            AgentTrouble::Ended { .. } => AgentTrouble::Ended {
-                code: self.link.stream.exit_code(),
-                stderr: self.link.stream.last_words(),
+            AgentTrouble::Ended { .. } => match self.link.stream.how_it_ended() {
+                Ended::Exited { code, stderr } => AgentTrouble::Ended { code, stderr },
+                Ended::Disconnected { reason } => AgentTrouble::Disconnected { reason },
             },
             other => other,
         };

@@ -12,6 +12,7 @@ use observe::monotonic_us;
 use crate::endpoint::Endpoint;
 use crate::kept::Kept;
 use crate::link::{ANSWER_PATIENCE, Link};
+use crate::open::Ended;
 use crate::protocol::{self, About, Begin, Command, FRAME_BYTES_MAX, Prepare, Prepared, Started};
 use crate::trouble::StartError;
 
@@ -160,7 +161,10 @@ impl RemoteGenerator {
         Some(match ended? {
             AgentTrouble::Malformed => GeneratorLoss::Malformed,
             AgentTrouble::Flooded => GeneratorLoss::Flooded,
-            _ => GeneratorLoss::Ended { code: stream.exit_code(), stderr: stream.last_words() },
+            _ => match stream.how_it_ended() {
+                Ended::Exited { code, stderr } => GeneratorLoss::Ended { code, stderr },
+                Ended::Disconnected { reason } => GeneratorLoss::Disconnected { reason },
+            },
         })
     }
 }

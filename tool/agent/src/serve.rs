@@ -36,6 +36,9 @@ pub enum ServeError {
     /// More is asked for than can be done.
     #[error("agent: more is asked for than can be done")]
     TooMuch,
+    /// Load is to be made where that was ruled out.
+    #[error("agent: this one observes, and makes no load")]
+    OnlyObserves,
     /// The stream broke.
     #[error("agent: the stream broke: {0}")]
     Stream(#[from] io::Error),
@@ -44,12 +47,25 @@ pub enum ServeError {
     Observe(#[from] ObserveError),
 }
 
+/// What an agent lets itself be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uses {
+    /// To observe, and to make load.
+    All,
+    /// To observe alone: one that may see everything need not send anything anywhere.
+    Observing,
+}
+
 /// Observes or makes load for whoever is at the other end of a stream, until the input ends.
 ///
 /// # Errors
 /// If the other end is none, or the stream breaks.
-pub fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> Result<(), ServeError> {
-    let mut agent = Agent { output: Output::new(output), watcher: None, generating: None };
+pub fn serve(
+    uses: Uses,
+    mut input: impl Read,
+    output: impl Write + Send + 'static,
+) -> Result<(), ServeError> {
+    let mut agent = Agent { uses, output: Output::new(output), watcher: None, generating: None };
     agent.output.write(protocol::greeting().as_bytes())?;
     agent.output.report(&Report::About(about()))?;
     let (mut greeting, mut greeted) = (Greeting::default(), false);
@@ -77,6 +93,7 @@ pub fn serve(mut input: impl Read, output: impl Write + Send + 'static) -> Resul
 
 /// What an agent has to do with.
 struct Agent {
+    uses: Uses,
     output: Output,
     watcher: Option<Arc<Watcher>>,
     generating: Option<Generating>,
@@ -99,6 +116,9 @@ impl Agent {
     }
 
     fn generate(&mut self, command: Command) -> Result<(), ServeError> {
+        if self.uses == Uses::Observing {
+            return Err(ServeError::OnlyObserves);
+        }
         let generating = match self.generating.take() {
             Some(generating) => generating,
             None => Generating::start(self.output.clone())?,

@@ -1,4 +1,4 @@
-//! A command whose standard input and output are the stream, and the threads that read and write it.
+//! The near end of a stream, most often the standard input and output of a command, and the threads that read and write it.
 //!
 //! Whoever asks for something puts it in a short queue and goes on: a far end that does not read what it is told stops only
 //! the thread that writes.
@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -16,6 +16,7 @@ use analysis::run::AgentTrouble;
 use observe::monotonic_us;
 
 use crate::kept::Kept;
+use crate::open::{Ended, Ways};
 use crate::protocol::{self, Greeting, ProtocolError, Reports};
 
 /// Commands that wait to be written. A far end that takes none misses the others.
@@ -73,14 +74,20 @@ impl Shared {
     }
 }
 
-/// A running command.
-#[derive(Debug)]
+/// A running agent, as far as it can be reached.
 pub(crate) struct Stream {
     pub(crate) shared: Arc<Shared>,
     commands: Option<SyncSender<protocol::Command>>,
-    child: Mutex<Child>,
-    stderr: Stderr,
+    carrier: Carrier,
     end: Arc<Mutex<Option<End>>>,
+}
+
+/// What a stream goes over.
+enum Carrier {
+    /// A running command.
+    Command { child: Mutex<Child>, stderr: Stderr },
+    /// Something that can tell how it ended.
+    Open(Box<dyn Fn() -> Option<Ended> + Send + Sync>),
 }
 
 impl Stream {
@@ -93,6 +100,18 @@ impl Stream {
         let input = child.stdin.take().ok_or_else(missing)?;
         let output = child.stdout.take().ok_or_else(missing)?;
         let stderr = Stderr::follow(child.stderr.take().ok_or_else(missing)?)?;
+        Self::over((input, output), Carrier::Command { child: Mutex::new(child), stderr })
+    }
+
+    /// Goes on with a stream that is open.
+    pub(crate) fn open(Ways { output, input, ended }: Ways) -> std::io::Result<Self> {
+        Self::over((input, output), Carrier::Open(ended))
+    }
+
+    fn over(
+        (input, output): (impl Write + Send + 'static, impl Read + Send + 'static),
+        carrier: Carrier,
+    ) -> std::io::Result<Self> {
         let kept = Mutex::new(Kept::new(monotonic_us()));
         let shared = Arc::new(Shared { kept, changed: Condvar::new() });
         let end = Arc::new(Mutex::new(None));
@@ -101,7 +120,7 @@ impl Stream {
         named("nstar-hear", move || read(output, &theirs, &theirs_end))?;
         let theirs = Arc::clone(&shared);
         named("nstar-ask", move || write(input, &queue, &theirs))?;
-        Ok(Self { shared, commands: Some(commands), child: Mutex::new(child), stderr, end })
+        Ok(Self { shared, commands: Some(commands), carrier, end })
     }
 
     /// Has a command sent, unless so many wait that the far end seems to take none.
@@ -116,40 +135,68 @@ impl Stream {
         self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The last lines on its stderr, in one line.
-    pub(crate) fn last_words(&self) -> String {
-        self.stderr.last_words()
+    /// How it ended. It is asked after nothing more comes.
+    pub(crate) fn how_it_ended(&self) -> Ended {
+        match &self.carrier {
+            Carrier::Command { child, stderr } => {
+                Ended::Exited { code: exit_code(child), stderr: stderr.last_words() }
+            }
+            Carrier::Open(ended) => ended().unwrap_or(Ended::Exited { code: None, stderr: String::new() }),
+        }
     }
 
-    /// Its exit code once it has ended.
-    pub(crate) fn exit_code(&self) -> Option<i32> {
-        let deadline = Instant::now() + LAST_WORDS;
-        loop {
-            let ended = self.child.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
-            if let Ok(Some(status)) = ended {
-                return status.code();
-            }
-            if Instant::now() > deadline {
-                return None;
-            }
-            thread::sleep(Duration::from_millis(5));
+    /// The last lines on its stderr, in one line.
+    pub(crate) fn last_words(&self) -> String {
+        match &self.carrier {
+            Carrier::Command { stderr, .. } => stderr.last_words(),
+            Carrier::Open(_) => String::new(),
         }
     }
 }
 
-/// Ends the far end's input, which ends it. One that goes on is killed.
+/// The exit code of a command once it has ended.
+fn exit_code(child: &Mutex<Child>) -> Option<i32> {
+    let deadline = Instant::now() + LAST_WORDS;
+    loop {
+        let ended = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
+        if let Ok(Some(status)) = ended {
+            return status.code();
+        }
+        if Instant::now() > deadline {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("end", &self.end()).finish_non_exhaustive()
+    }
+}
+
+/// Ends the far end's input, which ends it. A command that goes on is killed.
 impl Drop for Stream {
     fn drop(&mut self) {
         drop(self.commands.take());
-        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let deadline = Instant::now() + END_PATIENCE;
-        while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(2));
+        match &mut self.carrier {
+            Carrier::Command { child, .. } => {
+                end_of(child.get_mut().unwrap_or_else(PoisonError::into_inner));
+            }
+            Carrier::Open(_) => drop(self.shared.wait_until(END_PATIENCE, |_| false)),
         }
-        // Both fail only where it has ended already.
-        let _ = child.kill();
-        let _ = child.wait();
     }
+}
+
+/// Waits for the end of a process whose input has ended, and kills it where that takes too long.
+pub(crate) fn end_of(child: &mut Child) -> Option<ExitStatus> {
+    let deadline = Instant::now() + END_PATIENCE;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(2));
+    }
+    // It fails only where it has ended already.
+    let _ = child.kill();
+    child.wait().ok()
 }
 
 /// Runs something on a thread with a name.
@@ -158,7 +205,7 @@ pub(crate) fn named(name: &str, run: impl FnOnce() + Send + 'static) -> std::io:
 }
 
 /// Reads reports until the stream ends or says what no agent says.
-fn read(mut output: ChildStdout, shared: &Shared, end: &Mutex<Option<End>>) {
+fn read(mut output: impl Read, shared: &Shared, end: &Mutex<Option<End>>) {
     let (why, trouble) = match hear(&mut output, shared) {
         Heard::Nothing => (End::Closed, AgentTrouble::Ended { code: None, stderr: String::new() }),
         Heard::Wrong(error) => (End::Protocol(error), AgentTrouble::Malformed),
@@ -215,7 +262,7 @@ fn keep(reports: &mut Reports, shared: &Shared) -> Result<(), Heard> {
 }
 
 /// Writes commands, and a ping once a second, until nobody can ask any more or nobody reads.
-fn write(mut input: ChildStdin, queue: &Receiver<protocol::Command>, shared: &Shared) {
+fn write(mut input: impl Write, queue: &Receiver<protocol::Command>, shared: &Shared) {
     let mut next_ping = Instant::now() + PING_PERIOD;
     let mut sent = input.write_all(protocol::greeting().as_bytes());
     while sent.is_ok() {

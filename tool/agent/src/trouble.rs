@@ -44,6 +44,14 @@ pub enum StartError {
         /// The last lines on its stderr.
         stderr: String,
     },
+    /// The stream broke.
+    #[error("the stream to {endpoint} broke: {reason}")]
+    Disconnected {
+        /// Where it was to run.
+        endpoint: Box<Endpoint>,
+        /// Why.
+        reason: String,
+    },
     /// ssh did not reach the host.
     #[error("{endpoint} cannot be reached{}", said(stderr))]
     NotReached {

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use agent::protocol::{self, Begin, Command, Greeting, Prepare, Prepared, Report, Reports, Started};
-use agent::serve::{ServeError, serve};
+use agent::serve::{ServeError, Uses, serve};
 use load::fleet::Member;
 use load::{NullServer, Plan, RequestTemplate, Scenario, Stop, Url};
 use observe::monotonic_us;
@@ -48,11 +48,15 @@ impl Write for Gated {
 
 impl Far {
     fn start() -> Self {
+        Self::start_for(Uses::All)
+    }
+
+    fn start_for(uses: Uses) -> Self {
         let (input, mut commands) = pipe().unwrap();
         let (mut said, output) = pipe().unwrap();
         let gate = Gate::default();
         let output = Gated(gate.clone(), output);
-        let agent = thread::spawn(move || serve(input, output));
+        let agent = thread::spawn(move || serve(uses, input, output));
         commands.write_all(protocol::greeting().as_bytes()).unwrap();
         let (mut greeting, mut reports) = (Greeting::default(), Reports::default());
         let mut byte = [0];
@@ -198,6 +202,13 @@ fn what_does_not_come_next_or_cannot_be_a_load_is_refused() {
     far.tell(&Command::Start(Member::default()));
     assert!(!far.failed().is_empty(), "a time-out of zero");
     far.end().unwrap();
+
+    // One that is to observe ends rather than make any.
+    let mut far = Far::start_for(Uses::Observing);
+    far.tell(&Command::Ping(1));
+    far.tell(&Command::Prepare(Box::new(Prepare { plan: plan(&server), threads: Some(1) })));
+    far.wait_for(|report| matches!(report, Report::Pong(1, _)).then_some(()));
+    assert!(matches!(far.end(), Err(ServeError::OnlyObserves)));
 
     // What is told to one that makes no load does nothing.
     let mut far = Far::start();

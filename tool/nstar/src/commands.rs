@@ -2,17 +2,20 @@
 
 pub mod experiment;
 mod external;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod measure;
 mod plan;
 
 use std::{fs, io};
 
+use agent::Uses;
 use analysis::{comparison::Comparison, run::Run};
 use report::Document;
 
 use crate::{
     exit::{Exit, Failure},
-    flags::{Command, Format, Report},
+    flags::{Agent, Command, Format, Report},
     output,
 };
 
@@ -25,7 +28,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Sweep(flags) => measure::sweep(&flags),
         Command::Load(flags) => measure::load(&flags),
         Command::Experiment(flags) => experiment::run(&flags),
-        Command::Agent => observe_for_another(),
+        Command::Agent(flags) => agent(&flags),
         Command::Guard => experiment::guard(),
         Command::Report(flags) => show(&flags),
         Command::Lab(passed) => external::run(None, passed.arguments),
@@ -34,10 +37,19 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// `nstar agent`: observes for the nstar at the other end of stdin and stdout.
-fn observe_for_another() -> Result<Exit, Failure> {
-    agent::serve::serve(io::stdin().lock(), io::stdout()).map_err(Failure::failed)?;
+/// `nstar agent`: observes and makes load for others, one after another, or for the nstar at the other end of stdin and stdout.
+fn agent(flags: &Agent) -> Result<Exit, Failure> {
+    #[cfg(feature = "fleet")]
+    match &flags.join {
+        Some(address) => return fleet::join(flags, address),
+        None => flags.login.check_unused("--join")?,
+    }
+    ::agent::serve::serve(uses(flags), io::stdin().lock(), io::stdout()).map_err(Failure::failed)?;
     Ok(Exit::Done)
+}
+
+fn uses(flags: &Agent) -> Uses {
+    if flags.observe { Uses::Observing } else { Uses::All }
 }
 
 /// Shows a run file, or that of a comparison, again in another form.

@@ -1,7 +1,10 @@
 //! The command line as typed: every flag, its default, and its one line of help.
 
+mod agent;
 mod database;
 mod experiment;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod generate;
 mod load;
 mod observe;
@@ -13,7 +16,10 @@ use clap::{
     error::{ContextKind, ContextValue, Error, ErrorKind},
 };
 
+#[cfg(feature = "fleet")]
+pub use self::fleet::{BusLogin, Fleet};
 pub use self::{
+    agent::Agent,
     database::DatabaseLogin,
     experiment::{Conditions, Experiment},
     generate::{Generate, LostGenerator},
@@ -79,8 +85,8 @@ pub enum Command {
     /// Share files with other peers: search, get, list, remove, key (nstar-lab share)
     #[command(disable_help_flag = true)]
     Share(External),
-    /// Observe or make load for another nstar over stdin and stdout: what --observe and --generator run
-    Agent,
+    /// Observe or make load for another nstar: what --observe, --generator and --fleet use
+    Agent(Agent),
     /// Stand guard over a program of an experiment
     #[command(hide = true)]
     Guard,

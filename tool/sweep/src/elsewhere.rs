@@ -8,11 +8,13 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use agent::protocol::About;
-use agent::{Endpoint, Observer, StartError, not_found};
+use agent::{Endpoint, Observer, not_found};
 use analysis::counters::{Process, Role};
 use analysis::resources::{Observer as Stand, Usage, usage};
 use analysis::run::{AgentTrouble, HostName, Processes};
 use observe::monotonic_us;
+
+use crate::sweep::SweepError;
 
 /// Where to observe besides this host.
 #[derive(Debug, Clone, Default)]
@@ -25,8 +27,11 @@ pub struct Observe {
 
 impl Observe {
     /// Starts an agent at each.
-    pub(crate) fn start(&self) -> Result<Elsewhere, StartError> {
-        let start = |endpoint| Observer::start(endpoint, self.with_sudo);
+    pub(crate) fn start(&self) -> Result<Elsewhere, SweepError> {
+        let start = |endpoint| {
+            let flag = flag_of(endpoint, "--observe");
+            Observer::start(endpoint, self.with_sudo).map_err(|source| SweepError::Agent { flag, source })
+        };
         let agents = self.endpoints.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         let abouts: Vec<&About> = agents.iter().map(Observer::about).collect();
         let stands = stands(&agent::serve::about(), &abouts);
@@ -39,6 +44,11 @@ impl Observe {
         });
         Ok(Elsewhere { agents: agents.collect() })
     }
+}
+
+/// The flag that named an endpoint: this one, or that of fleets, whose members are streams already.
+pub(crate) fn flag_of(endpoint: &Endpoint, flag: &'static str) -> &'static str {
+    if matches!(endpoint, Endpoint::Open(_)) { "--fleet" } else { flag }
 }
 
 /// Agents that observe.

@@ -23,7 +23,7 @@ use observe::monotonic_us;
 
 use self::joining::{Joining, Owner, Slices, Start};
 use crate::driver::{DriveError, Told};
-use crate::elsewhere::unused;
+use crate::elsewhere::{flag_of, unused};
 
 /// Generators are told so long before they begin, so that all have heard it by then.
 const LEAD_US: u64 = 100_000;
@@ -68,13 +68,18 @@ pub enum OnLoss {
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// One could not be started.
-    #[error("--generator: {0}")]
-    Start(#[from] StartError),
+    #[error("{flag}: {source}")]
+    Start {
+        /// The flag that named it.
+        flag: &'static str,
+        /// Why not.
+        source: StartError,
+    },
     /// There are more than can share a load.
-    #[error("--generator: {0} were named, and {MEMBERS_MAX} at most can make a load together")]
+    #[error("there are {0} generators, and {MEMBERS_MAX} at most can make a load together")]
     TooMany(usize),
     /// The load cannot be sent to them.
-    #[error("--generator: {0}")]
+    #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// One was lost, or cannot make the load.
     #[error("the generator on {name} {}", lost(loss))]
@@ -107,6 +112,7 @@ fn lost(loss: &GeneratorLoss) -> String {
             let said = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
             format!("ended{code}{said}")
         }
+        GeneratorLoss::Disconnected { reason } => format!("was lost: {reason}"),
         GeneratorLoss::Malformed => "sent what no generator sends".to_owned(),
         GeneratorLoss::Flooded => "sent more than a generator may".to_owned(),
         GeneratorLoss::Silent { silent_s } => {
@@ -195,7 +201,7 @@ fn started(generators: &Generators) -> Result<Vec<Member>, FleetError> {
         return Err(FleetError::TooMany(generators.endpoints.len()));
     }
     let remotes: Vec<_> = thread::scope(|scope| {
-        let start = |endpoint| scope.spawn(move || RemoteGenerator::start(endpoint, false));
+        let start = |endpoint| scope.spawn(move || start(endpoint));
         let starting: Vec<_> = generators.endpoints.iter().map(start).collect();
         starting
             .into_iter()
@@ -204,6 +210,11 @@ fn started(generators: &Generators) -> Result<Vec<Member>, FleetError> {
     });
     let mut names = BTreeSet::new();
     remotes.into_iter().map(|remote| Ok(Member::new(remote?, &mut names))).collect()
+}
+
+fn start(endpoint: &Endpoint) -> Result<RemoteGenerator, FleetError> {
+    let flag = flag_of(endpoint, "--generator");
+    RemoteGenerator::start(endpoint, false).map_err(|source| FleetError::Start { flag, source })
 }
 
 /// Has all make ready, and finds out how much each can make.

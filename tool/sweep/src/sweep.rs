@@ -82,8 +82,13 @@ pub enum SweepError {
     #[error(transparent)]
     Observe(#[from] ObserveError),
     /// Nothing could be observed through a command that was to be used.
-    #[error("--observe: {0}")]
-    Agent(#[from] StartError),
+    #[error("{flag}: {source}")]
+    Agent {
+        /// The flag that named it.
+        flag: &'static str,
+        /// Why not.
+        source: StartError,
+    },
     /// The load could not be made elsewhere.
     #[error(transparent)]
     Fleet(#[from] FleetError),

@@ -67,6 +67,11 @@ pub enum GeneratorLoss {
         /// Its last lines on stderr; empty where it printed nothing.
         stderr: String,
     },
+    /// The stream from it broke.
+    Disconnected {
+        /// Why.
+        reason: String,
+    },
     /// It sent what no generator sends.
     Malformed,
     /// It sent more than it may.

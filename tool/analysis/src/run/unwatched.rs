@@ -56,6 +56,11 @@ pub enum AgentTrouble {
         /// The last lines of that command on stderr; empty where it printed nothing.
         stderr: String,
     },
+    /// The stream from it broke during the run.
+    Disconnected {
+        /// Why.
+        reason: String,
+    },
     /// It sent what no agent sends, and was not listened to any longer.
     Malformed,
     /// It sent more than it may, and was not listened to any longer.

@@ -8,6 +8,8 @@ use ::load::{
 use ::sweep::{
     conclusion::Circumstances,
     database::DatabaseUrl,
+    elsewhere::Observe,
+    fleet::Generators,
     single::{self, LoadPlan},
     sweep::{self, Confirming, SweepPlan},
 };
@@ -32,9 +34,10 @@ const CEILING_DURATION: Duration = Duration::from_secs(1);
 
 /// `nstar sweep`: the main job on the caller's server.
 pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
-    let plan = sweep_plan(flags)?;
+    let mut plan = sweep_plan(flags)?;
     let files = output::Files::plan(&flags.output)?;
     confine(&flags.target, &flags.generate)?;
+    claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let run = sweep::sweep(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
@@ -49,7 +52,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
     let target = plan::title(&scenario);
     let load = plan::plan(&flags.target, scenario);
     let generators = flags.generate.plan(&flags.target.drive)?;
-    let (users, fewer_users) = plan::users(&flags.users, &load, (&flags.target.drive, &generators))?;
+    let (users, fewer_users) = plan::users(&flags.users, &load, (&flags.target.drive, &flags.generate))?;
     Ok(SweepPlan {
         search: plan::search(users, Some(flags.duration)),
         load,
@@ -64,6 +67,17 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
 /// Keeps this process on the generator's processors, if it is the generator.
 fn confine(target: &Target, generate: &Generate) -> Result<(), Failure> {
     if generate.is_elsewhere() { Ok(()) } else { Processors::confine(target.drive.cpus.as_ref()) }
+}
+
+/// Adds the members of a fleet to what makes load and what observes, if one was asked for.
+#[cfg(feature = "fleet")]
+fn claim(generate: &Generate, to: (&mut Generators, &mut Observe)) -> Result<(), Failure> {
+    super::fleet::claim(&generate.fleet, to)
+}
+
+#[cfg(not(feature = "fleet"))]
+fn claim(_: &Generate, _: (&mut Generators, &mut Observe)) -> Result<(), Failure> {
+    Ok(())
 }
 
 /// The database to ask which of its sessions wait for locks, with its password from wherever that is.
@@ -86,9 +100,10 @@ pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     if flags.ceiling {
         return ceiling(flags);
     }
-    let plan = load_plan(flags)?;
+    let mut plan = load_plan(flags)?;
     let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
     confine(&flags.target, &flags.generate)?;
+    claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let run = single::load(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
@@ -126,7 +141,7 @@ fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
     }
     let wanted = UsersRange::List(vec![flags.users]);
     let generators = flags.generate.plan(&flags.target.drive)?;
-    let (users, fewer_users) = plan::users(&wanted, &load, (&flags.target.drive, &generators))?;
+    let (users, fewer_users) = plan::users(&wanted, &load, (&flags.target.drive, &flags.generate))?;
     Ok(LoadPlan {
         users: users.most(),
         stop: stop(flags),

@@ -6,7 +6,6 @@ use ::load::{
     Pacing, Plan, RequestTemplate, Scenario, Statuses, Url,
     limits::{self, LimitError},
 };
-use ::sweep::fleet::Generators;
 use analysis::{
     run::FewerUsers,
     search::{SearchOptions, UsersRange},
@@ -14,7 +13,7 @@ use analysis::{
 
 use crate::{
     exit::Failure,
-    flags::{Drive, Target},
+    flags::{Drive, Generate, Target},
 };
 
 /// The scenario that the target names or that URL and flags describe.
@@ -74,13 +73,9 @@ pub(super) fn search(users: UsersRange, step_max: Option<Duration>) -> SearchOpt
 pub(super) fn users(
     users: &UsersRange,
     plan: &Plan,
-    (drive, generators): (&Drive, &Generators),
+    (drive, generate): (&Drive, &Generate),
 ) -> Result<(UsersRange, Option<FewerUsers>), Failure> {
-    if generators.endpoints.is_empty() {
-        users_within_limits(users, plan, drive)
-    } else {
-        Ok((users.clone(), None))
-    }
+    if generate.is_elsewhere() { Ok((users.clone(), None)) } else { users_within_limits(users, plan, drive) }
 }
 
 /// The users that the limit on open files allows: all of them, or, where that was asked for, fewer, with the limit.

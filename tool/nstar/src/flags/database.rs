@@ -34,7 +34,7 @@ impl DatabaseLogin {
             Some(_) if url_holds_one => Err(Failure::usage(format!(
                 "--database-password-file: {flag} holds a password already; leave out one of them"
             ))),
-            Some(path) => read(path).map(Some),
+            Some(path) => read_password_file(path).map(Some),
             None if url_holds_one => {
                 exit::warn(format_args!(
                     "others on this machine can see the password in {flag}; --database-password-file or {VARIABLE} hides \
@@ -48,7 +48,7 @@ impl DatabaseLogin {
 }
 
 /// Reads the password in a file, and warns if others may, too.
-fn read(path: &Path) -> Result<String, Failure> {
+pub(super) fn read_password_file(path: &Path) -> Result<String, Failure> {
     let password = read_password(path).map_err(Failure::usage)?;
     let mode = fs::metadata(path).map_or(0, |about| about.permissions().mode() & 0o777);
     if mode & 0o077 != 0 {

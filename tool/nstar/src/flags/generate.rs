@@ -3,14 +3,18 @@
 use std::str::FromStr;
 
 use agent::{Endpoint, EndpointError};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use sweep::fleet::{Generators, OnLoss};
 
 use super::Drive;
 use crate::exit::Failure;
 
+/// Flags that have load made elsewhere.
+const ELSEWHERE: &[&str] = if cfg!(feature = "fleet") { &["generators", "fleet"] } else { &["generators"] };
+
 /// Where load is made, if not by this process.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("elsewhere").args(ELSEWHERE).multiple(true))]
 pub struct Generate {
     /// Make the load elsewhere, through a command that runs `nstar agent` there, such as 'ip netns exec blue nstar agent', or
     /// through ssh://[USER@]HOST[:PORT], which takes nstar along; repeat it for several hosts, which share the users; `here`
@@ -18,8 +22,12 @@ pub struct Generate {
     #[arg(long = "generator", value_name = "COMMAND|SSH-URL|here", value_parser = endpoint)]
     pub generators: Vec<Endpoint>,
     /// When one of the generators is lost: measure again without it what was being measured, or end the run
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = LostGenerator::Repeat, requires = "generators")]
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = LostGenerator::Repeat, requires = "elsewhere")]
     pub lost_generator: LostGenerator,
+    /// A fleet to make it with.
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::Fleet,
 }
 
 /// What happens when one of several generators is lost.
@@ -41,7 +49,17 @@ fn endpoint(text: &str) -> Result<Endpoint, EndpointError> {
 impl Generate {
     /// Whether load is made elsewhere.
     pub fn is_elsewhere(&self) -> bool {
-        !self.generators.is_empty()
+        self.has_fleet() || !self.generators.is_empty()
+    }
+
+    #[cfg(feature = "fleet")]
+    fn has_fleet(&self) -> bool {
+        self.fleet.fleet.is_some()
+    }
+
+    #[cfg(not(feature = "fleet"))]
+    fn has_fleet(&self) -> bool {
+        false
     }
 
     /// The plan that they make, for a load made like this.
@@ -51,7 +69,7 @@ impl Generate {
     pub fn plan(&self, drive: &Drive) -> Result<Generators, Failure> {
         if self.is_elsewhere() && drive.fewer_users {
             return Err(Failure::usage(
-                "--fewer-users goes with a load made by this process; with --generator, name fewer users (-c)",
+                "--fewer-users goes with a load made by this process; with several elsewhere, name fewer users (-c)",
             ));
         }
         let on_loss = match self.lost_generator {

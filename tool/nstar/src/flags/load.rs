@@ -74,7 +74,7 @@ pub struct Load {
     #[arg(conflicts_with_all = ["requests", "think"])]
     pub rate: Option<f64>,
     /// Drive a built-in null server instead, and print what the generator can do on this host
-    #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates", "generators"])]
+    #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates", "elsewhere"])]
     pub ceiling: bool,
     /// Run file to write [default: none]
     #[arg(short = 'o', long, value_name = "FILE")]

@@ -20,7 +20,7 @@ use crate::common::{
 
 /// Counts requests by path, and tells the counts at `/seen`. The second argument, if there is one, is a file: after 50 requests
 /// nothing is answered until that is there.
-const COUNTING: &str = r#"
+pub(super) const COUNTING: &str = r#"
 import json, os, socket, sys, threading, time
 from collections import Counter
 seen, lock, gate = Counter(), threading.Lock(), sys.argv[2] if len(sys.argv) > 2 else None
@@ -44,7 +44,7 @@ while True:
 "#;
 
 /// Every request has a path that no other has, of whichever user and generator.
-const UNIQUE: &str = r#"
+pub(super) const UNIQUE: &str = r#"
 [values]
 me = { kind = "user" }
 mine = { kind = "counter" }
@@ -58,7 +58,7 @@ path = "/${me}/${mine}/${turn}"
 "#;
 
 /// How often each path was asked for.
-fn seen(server: &Server) -> BTreeMap<String, u64> {
+pub(super) fn seen(server: &Server) -> BTreeMap<String, u64> {
     let mut connection = TcpStream::connect(server.address).expect("the server");
     connection.write_all(b"GET /seen HTTP/1.1\r\n\r\n").expect("a request");
     connection.shutdown(std::net::Shutdown::Write).expect("the end");
@@ -71,21 +71,21 @@ fn agent() -> String {
     format!("{} agent", tool_program().display())
 }
 
-fn generators(of: &Value) -> &Vec<Value> {
+pub(super) fn generators(of: &Value) -> &Vec<Value> {
     of["generators"].as_array().expect("generators")
 }
 
-fn sum(of: &Value, key: &str) -> u64 {
+pub(super) fn sum(of: &Value, key: &str) -> u64 {
     generators(of).iter().map(|one| one[key].as_u64().expect("a count")).sum()
 }
 
 /// Requests that completed in the measured part.
-fn measured(run: &Value) -> u64 {
+pub(super) fn measured(run: &Value) -> u64 {
     run["steps"][0]["completed"].as_u64().expect("a count")
 }
 
 /// Requests that completed in all, but for the first of each generator.
-fn completed(run: &Value) -> u64 {
+pub(super) fn completed(run: &Value) -> u64 {
     let kinds = run["requests"].as_array().expect("kinds of request");
     kinds.iter().map(|kind| kind["completed"].as_u64().expect("a count")).sum()
 }

@@ -6,6 +6,8 @@ mod common;
 mod confirm;
 mod experiment;
 mod external;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod generators;
 mod hops;
 mod kernel;

@@ -89,6 +89,7 @@ fn lost(loss: &GeneratorLoss) -> String {
             let said = if stderr.is_empty() { String::new() } else { format!(" (it said: {stderr})") };
             format!("the command that ran it ended{code}{said}")
         }
+        GeneratorLoss::Disconnected { reason } => format!("the stream from it broke: {reason}"),
         GeneratorLoss::Malformed => "it sent what no generator sends".to_owned(),
         GeneratorLoss::Flooded => "it sent more than a generator may".to_owned(),
         GeneratorLoss::Silent { silent_s } => {

@@ -45,6 +45,9 @@ pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
                 "The agent on {host} ended during the run{code}{said}, so what happened there later is not known."
             )
         }
+        AgentTrouble::Disconnected { reason } => format!(
+            "The stream from the agent on {host} broke during the run ({reason}), so what happened there later is not known."
+        ),
         AgentTrouble::Malformed => format!(
             "The agent on {host} sent what no agent sends, and was not listened to after that: another program wrote to its \
              output, or it is not to be trusted."

@@ -152,6 +152,7 @@ fn agent_troubles() -> Vec<AgentTrouble> {
     vec![
         Ended { code: Some(255), stderr: "Connection to web closed by remote host.".into() },
         Ended { code: None, stderr: String::new() },
+        Disconnected { reason: "the bus lost messages: number 9 came where 7 was due".into() },
         Malformed,
         Flooded,
         Silent { longest_s: 4.2 },
@@ -170,6 +171,7 @@ fn generator_troubles() -> Vec<GeneratorTrouble> {
     let losses = [
         Ended { code: Some(255), stderr: "Connection to web closed by remote host.".into() },
         Ended { code: None, stderr: String::new() },
+        Disconnected { reason: "the connection to the bus broke".into() },
         Malformed,
         Flooded,
         Silent { silent_s: 5.2 },

@@ -13,7 +13,7 @@ const LEN_MAX: u64 = 4096;
 #[non_exhaustive]
 pub enum PasswordFileError {
     /// It cannot be read.
-    #[error("the database's password in {} cannot be read: {source}", path.display())]
+    #[error("the password in {} cannot be read: {source}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

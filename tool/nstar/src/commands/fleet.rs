@@ -1,0 +1,101 @@
+//! Both ends of a fleet: `nstar agent --join`, and the runs that use it.
+
+use std::env;
+
+use ::agent::{Ended, Endpoint, OpenStream, Uses, Ways, protocol};
+use ::bus::{Address, Bus, Card, Ending, Farewell, Member, Membership, Notice, Run, Wanted, gather};
+use ::sweep::{elsewhere::Observe, fleet::Generators};
+
+use super::uses;
+use crate::{
+    exit::{self, Exit, Failure},
+    flags::{Agent, Fleet},
+};
+
+/// Joins a fleet, and does what its runs say for as long as there is a bus.
+pub(super) fn join(flags: &Agent, address: &Address) -> Result<Exit, Failure> {
+    let (address, login) = flags.login.plan("--join", address)?;
+    let bus = Bus::connect(&address, &login, tell).map_err(Failure::failed)?;
+    let card = Card { host: ::agent::serve::about().host, version: version(), observes: flags.observe };
+    let membership = Membership::join(&bus, &card).map_err(Failure::failed)?;
+    let what = if card.observes { "to observe" } else { "to make load" };
+    exit::warn(format_args!("joined the fleet at {address} as {} {what}", card.host));
+    while let Some(run) = membership.next_run() {
+        serve(run, uses(flags));
+    }
+    Err(Failure::failed(format!("the bus {address} is gone")))
+}
+
+/// What becomes of the connection, for whoever reads the log of a member.
+fn tell(notice: Notice) {
+    match notice {
+        Notice::Gone => exit::warn("the connection to the bus broke; it is tried again"),
+        Notice::Back => exit::warn("connected to the bus again"),
+        Notice::Refused(reason) => exit::warn(format_args!("the bus says: {reason}")),
+    }
+}
+
+/// Runs an agent for one run.
+fn serve(run: Run, uses: Uses) {
+    exit::warn(format_args!("{} runs", run.who));
+    let (reader, mut writer, end) = run.split();
+    let ending = reader.ending();
+    let farewell = match ::agent::relay(uses, reader, &mut writer) {
+        Ok(Ended::Exited { code, stderr }) => Farewell { code, said: stderr },
+        Ok(Ended::Disconnected { reason }) => Farewell { code: None, said: reason },
+        Err(error) => Farewell { code: None, said: format!("cannot run an agent: {error}") },
+    };
+    let why = match ending() {
+        Some(Ending::Broken(broken)) => format!(": {broken}"),
+        _ if farewell.said.is_empty() => String::new(),
+        _ => format!(": {}", farewell.said),
+    };
+    end(writer, &farewell);
+    exit::warn(format_args!("free again{why}"));
+}
+
+/// Claims the members of a fleet, if one was asked for: those that make load become generators, the others observers.
+pub(super) fn claim(
+    flags: &Fleet,
+    (generators, observe): (&mut Generators, &mut Observe),
+) -> Result<(), Failure> {
+    let Some(address) = &flags.fleet else { return flags.login.check_unused("--fleet") };
+    let (address, login) = flags.login.plan("--fleet", address)?;
+    let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("--fleet: {error}"));
+    let bus = Bus::connect(&address, &login, |_| ()).map_err(|error| failed(&error))?;
+    let wanted = Wanted { who: who(), version: version(), generators: flags.members.map(usize::from) };
+    let members = gather(&bus, &wanted).map_err(|error| failed(&error))?;
+    for member in members {
+        let to = if member.observes { &mut observe.endpoints } else { &mut generators.endpoints };
+        to.push(endpoint(member));
+    }
+    if generators.endpoints.is_empty() {
+        return Err(failed(&"those who joined only observe; `--generator here` makes the load here"));
+    }
+    Ok(())
+}
+
+fn endpoint(member: Member) -> Endpoint {
+    let Member { host, reader, writer, .. } = member;
+    let ending = reader.ending();
+    let ended = move || {
+        Some(match ending()? {
+            Ending::Farewell(Farewell { code, said }) => Ended::Exited { code, stderr: said },
+            Ending::Broken(broken) => Ended::Disconnected { reason: broken.to_string() },
+        })
+    };
+    let ways = Ways { output: Box::new(reader), input: Box::new(writer), ended: Box::new(ended) };
+    Endpoint::Open(OpenStream::new(&host, ways))
+}
+
+/// What both ends of a stream have to be.
+fn version() -> String {
+    protocol::greeting().trim().to_owned()
+}
+
+/// Who runs, for others who want the same fleet.
+fn who() -> String {
+    let user = ["LOGNAME", "USER"].into_iter().find_map(|name| env::var(name).ok());
+    let user = user.unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()));
+    format!("{user}@{}", ::agent::serve::about().host)
+}

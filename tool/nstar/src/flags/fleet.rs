@@ -1,0 +1,84 @@
+//! Flags of fleets that meet on a NATS server.
+
+use std::path::PathBuf;
+
+use bus::{Address, Login};
+use clap::Args;
+use load::fleet::MEMBERS_MAX;
+
+use super::database::read_password_file;
+use crate::{
+    exit::{self, Failure},
+    values::Unshown,
+};
+
+/// A fleet to make the load with.
+#[derive(Debug, Args)]
+pub struct Fleet {
+    /// Make the load with the machines that joined a fleet: URL of the NATS server that they gave to `nstar agent --join`,
+    /// nats://[USER[:PASSWORD]@]HOST[:PORT] or tls://..
+    #[arg(long, value_name = "URL", value_parser = Unshown::<Address>::default())]
+    pub fleet: Option<Address>,
+    /// With --fleet: take so many generators, and wait until they are there [default: all that are]
+    #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
+    pub members: Option<u16>,
+    /// How to log in to the NATS server.
+    #[command(flatten)]
+    pub login: BusLogin,
+}
+
+/// How to log in to a NATS server.
+#[derive(Debug, Args)]
+pub struct BusLogin {
+    /// Credentials of a user of the NATS server: a file as `nsc` writes it
+    #[arg(long, value_name = "FILE")]
+    pub nats_creds: Option<PathBuf>,
+    /// File with the password of the URL's user, or with a token where the URL has no user; others on this machine can see
+    /// one in the URL
+    #[arg(long, value_name = "FILE")]
+    pub nats_password_file: Option<PathBuf>,
+    /// Certificate of who signed that of the NATS server, where the system does not know it: a file in PEM
+    #[arg(long, value_name = "FILE")]
+    pub nats_ca: Option<PathBuf>,
+}
+
+impl BusLogin {
+    /// The address with its password from wherever that is, and what else is shown to the server.
+    ///
+    /// # Errors
+    /// If the password cannot be read, or there are two.
+    pub fn plan(&self, flag: &str, address: &Address) -> Result<(Address, Login), Failure> {
+        let address = match &self.nats_password_file {
+            Some(_) if address.has_password() => {
+                return Err(Failure::usage(format!(
+                    "--nats-password-file: {flag} holds a password already; leave out one of them"
+                )));
+            }
+            Some(path) => address.clone().with_secret(read_password_file(path)?),
+            None => address.clone(),
+        };
+        if self.nats_password_file.is_none() && address.has_secret() {
+            exit::warn(format_args!(
+                "others on this machine can see the password in {flag}; --nats-password-file hides it"
+            ));
+        }
+        let login = Login { credentials: self.nats_creds.clone(), authorities: self.nats_ca.clone() };
+        Ok((address, login))
+    }
+
+    /// Checks that there is a server to log in to.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn check_unused(&self, flag: &str) -> Result<(), Failure> {
+        let given = [
+            ("--nats-creds", &self.nats_creds),
+            ("--nats-password-file", &self.nats_password_file),
+            ("--nats-ca", &self.nats_ca),
+        ];
+        match given.iter().find(|(_, file)| file.is_some()) {
+            Some((name, _)) => Err(Failure::usage(format!("{name} goes with {flag}"))),
+            None => Ok(()),
+        }
+    }
+}
