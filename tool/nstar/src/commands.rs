@@ -4,6 +4,8 @@ pub mod experiment;
 mod external;
 #[cfg(feature = "fleet")]
 mod fleet;
+#[cfg(feature = "fleet")]
+mod kubernetes;
 mod measure;
 mod plan;
 
@@ -13,6 +15,8 @@ use agent::Uses;
 use analysis::{comparison::Comparison, run::Run};
 use report::Document;
 
+#[cfg(feature = "fleet")]
+use crate::flags::FleetCommand;
 use crate::{
     exit::{Exit, Failure},
     flags::{Agent, Command, Format, Report},
@@ -29,6 +33,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Load(flags) => measure::load(&flags),
         Command::Experiment(flags) => experiment::run(&flags),
         Command::Agent(flags) => agent(&flags),
+        #[cfg(feature = "fleet")]
+        Command::Fleet(FleetCommand::Kubernetes(flags)) => kubernetes::print(&flags),
         Command::Guard => experiment::guard(),
         Command::Report(flags) => show(&flags),
         Command::Lab(passed) => external::run(None, passed.arguments),

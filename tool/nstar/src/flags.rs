@@ -17,7 +17,7 @@ use clap::{
 };
 
 #[cfg(feature = "fleet")]
-pub use self::fleet::{BusLogin, Fleet};
+pub use self::fleet::{BusLogin, Fleet, FleetCommand, Kubernetes};
 pub use self::{
     agent::Agent,
     database::DatabaseLogin,
@@ -87,6 +87,10 @@ pub enum Command {
     Share(External),
     /// Observe or make load for another nstar: what --observe, --generator and --fleet use
     Agent(Agent),
+    /// Start the machines of a fleet, which runs use with --fleet
+    #[cfg(feature = "fleet")]
+    #[command(subcommand)]
+    Fleet(FleetCommand),
     /// Stand guard over a program of an experiment
     #[command(hide = true)]
     Guard,

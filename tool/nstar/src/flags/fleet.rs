@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bus::{Address, Login};
-use clap::Args;
+use clap::{Args, Subcommand};
 use load::fleet::MEMBERS_MAX;
 
 use super::database::read_password_file;
@@ -81,4 +81,31 @@ impl BusLogin {
             None => Ok(()),
         }
     }
+}
+
+/// What starts the machines of a fleet.
+#[derive(Debug, Subcommand)]
+pub enum FleetCommand {
+    /// Print manifests for Kubernetes: a Job of generators, a DaemonSet of observers, and who may talk to whom
+    Kubernetes(Kubernetes),
+}
+
+/// Flags of `nstar fleet kubernetes`.
+#[derive(Debug, Args)]
+pub struct Kubernetes {
+    /// Machines that make load
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
+    pub generators: u16,
+    /// An image that has this version of nstar on its PATH
+    #[arg(long, value_name = "IMAGE")]
+    pub image: String,
+    /// The namespace for all of it
+    #[arg(long, value_name = "NAME", default_value = "nstar")]
+    pub namespace: String,
+    /// The NATS server, as pods call it [default: the service `nats` of the namespace]
+    #[arg(long, value_name = "URL", value_parser = Unshown::<Address>::default())]
+    pub nats: Option<Address>,
+    /// A secret of the namespace that holds credentials of a user of the NATS server under `nats.creds`
+    #[arg(long, value_name = "NAME")]
+    pub nats_secret: Option<String>,
 }

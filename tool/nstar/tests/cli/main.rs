@@ -11,6 +11,8 @@ mod fleet;
 mod generators;
 mod hops;
 mod kernel;
+#[cfg(feature = "fleet")]
+mod kubernetes;
 mod mistakes;
 mod observe;
 mod sweep;

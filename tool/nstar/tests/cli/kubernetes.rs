@@ -1,0 +1,83 @@
+//! The manifests of a fleet on Kubernetes, against the schemas of its API.
+
+use serde_json::{Value, json};
+
+use crate::common::support::{Outcome, Place};
+
+/// Schemas of what is printed, from the OpenAPI specification of Kubernetes 1.31 by way of `kubernetes-validate` (its strict
+/// form: nothing that the API does not know), without descriptions.
+const SCHEMAS: &str = include_str!("kubernetes/definitions.json");
+
+fn kubernetes(place: &Place, more: &[&str]) -> Outcome {
+    let words = ["fleet", "kubernetes", "--generators", "12", "--image", "registry:5000/nstar@sha256:00ff"];
+    place.nstar(words.iter().chain(more)).run()
+}
+
+/// The manifests, each valid.
+fn printed(place: &Place, more: &[&str]) -> Vec<Value> {
+    let text = kubernetes(place, more).exits(0).stdout;
+    let manifests: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+    assert!(!text.contains("{{") && !text.contains("}} "), "something was not filled in: {text}");
+    for manifest in &manifests {
+        let kind = manifest["kind"].as_str().expect("a kind");
+        let mut schema: Value = serde_json::from_str(SCHEMAS).expect("JSON");
+        schema["$ref"] = format!("#/$defs/{kind}").into();
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let wrong: Vec<_> = validator
+            .iter_errors(manifest)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{kind}: {wrong:?}");
+    }
+    manifests
+}
+
+#[test]
+fn manifests_are_what_the_api_knows_and_ask_for_no_more_than_is_needed() {
+    let place = Place::beside_others();
+    let manifests = printed(&place, &["--namespace", "load"]);
+    let kinds: Vec<_> = manifests.iter().map(|one| one["kind"].as_str().expect("a kind")).collect();
+    assert_eq!(kinds, ["Namespace", "Job", "DaemonSet", "NetworkPolicy", "NetworkPolicy"]);
+    let [_, job, daemons, ..] = &manifests[..] else { panic!("{kinds:?}") };
+    let spec = &job["spec"];
+    assert_eq!((&spec["completionMode"], &spec["parallelism"]), (&json!("Indexed"), &json!(12)));
+    let pod = |of: &Value| of["spec"]["template"]["spec"].clone();
+    let (generator, observer) = (pod(job), pod(daemons));
+    for pod in [&generator, &observer] {
+        let container = &pod["containers"][0];
+        assert_eq!(container["image"], "registry:5000/nstar@sha256:00ff");
+        let context = &container["securityContext"];
+        assert_eq!(context["capabilities"]["drop"], json!(["ALL"]));
+        let closed = (&context["readOnlyRootFilesystem"], &context["allowPrivilegeEscalation"]);
+        assert_eq!(closed, (&json!(true), &json!(false)));
+        assert_eq!(pod["automountServiceAccountToken"], json!(false));
+        let mounts = container["volumeMounts"].as_array().expect("mounts");
+        assert!(mounts.iter().all(|mount| mount["readOnly"] == true), "{mounts:?}");
+    }
+    assert_eq!(
+        (&generator["hostPID"], &generator["securityContext"]["runAsNonRoot"]),
+        (&Value::Null, &json!(true))
+    );
+    assert_eq!(observer["hostPID"], json!(true));
+    let may = &observer["containers"][0]["securityContext"]["capabilities"]["add"];
+    assert_eq!(may, &json!(["DAC_READ_SEARCH", "SYS_PTRACE"]));
+    let arguments = |pod: &Value| pod["containers"][0]["args"].clone();
+    let url = "nats://nats.load:4222";
+    assert_eq!(arguments(&generator), json!(["agent", "--join", url]));
+    assert_eq!(arguments(&observer), json!(["agent", "--observe", "--join", url]));
+}
+
+#[test]
+fn credentials_come_from_a_secret_and_nothing_slips_into_the_manifests() {
+    let place = Place::beside_others();
+    let manifests = printed(&place, &["--nats", "tls://bus.example:7", "--nats-secret", "login"]);
+    let text = Value::from(manifests).to_string();
+    assert!(text.contains(r#""tls://bus.example:7","--nats-creds","/nats/nats.creds""#), "{text}");
+    assert!(text.contains(r#"{"secretName":"login"}"#) && text.contains(r#"{"port":7,"#), "{text}");
+    kubernetes(&place, &["--nats", "nats://ann:opensesame@bus"]).exits(2).complains("--nats-secret");
+    for namespace in ["Load", "a\nb", "a-", "a}", ""] {
+        kubernetes(&place, &["--namespace", namespace]).exits(2).complains("--namespace");
+    }
+    let words = ["fleet", "kubernetes", "--generators", "1", "--image", "a b\n- evil"];
+    place.nstar(words).run().exits(2).complains("--image");
+}
