@@ -35,13 +35,16 @@ impl Observe {
         let agents = self.endpoints.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         let abouts: Vec<&About> = agents.iter().map(Observer::about).collect();
         let stands = stands(&agent::serve::about(), &abouts);
-        let agents = agents.into_iter().zip(stands).map(|(observer, stand)| Agent {
-            name: stand.place.clone().unwrap_or_else(|| observer.about().host.clone()),
-            observer,
-            stand,
-            found: false,
-            trouble: None,
-        });
+        let members = self.endpoints.iter().map(|endpoint| matches!(endpoint, Endpoint::Open(_)));
+        let agents =
+            agents.into_iter().zip(stands).zip(members).map(|((observer, stand), is_member)| Agent {
+                name: stand.place.clone().unwrap_or_else(|| observer.about().host.clone()),
+                observer,
+                stand,
+                is_member,
+                found: false,
+                trouble: None,
+            });
         Ok(Elsewhere { agents: agents.collect() })
     }
 }
@@ -63,6 +66,8 @@ struct Agent {
     name: String,
     observer: Observer,
     stand: Stand,
+    /// Whether nobody named it, so that it need not have found anything.
+    is_member: bool,
     /// Whether it found any of the servers.
     found: bool,
     /// Why none of the processes it sees is used, if so.
@@ -85,7 +90,13 @@ impl Elsewhere {
             }
             seen.push((agent.stand.machine.clone(), servers));
         }
-        self.agents.iter().any(|agent| agent.found && agent.trouble.is_none())
+        let is_seen = self.agents.iter().any(|agent| agent.found && agent.trouble.is_none());
+        if is_seen {
+            // Of a fleet all observe that are there, on whichever machines.
+            let others = self.agents.iter_mut().filter(|agent| agent.is_member && !agent.found);
+            others.for_each(|agent| agent.trouble = None);
+        }
+        is_seen
     }
 
     /// Has samples taken now, and does not wait for them.

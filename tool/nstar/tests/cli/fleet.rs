@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 use super::generators::{COUNTING, UNIQUE, completed, generators, measured, seen, sum};
-use super::observe::far::Network;
+use super::observe::far::{HIDDEN, Network, nstar_is_hidden_or_skip};
 use crate::common::support::{
     Outcome, PATIENCE, Place, Running, Server, free_port, is_root_or_skip, tool_program,
 };
@@ -138,6 +138,36 @@ fn what_three_members_in_namespaces_count_is_what_the_server_saw() {
         let names: Vec<_> = generators(&run["load"]).iter().filter_map(|one| one["name"].as_str()).collect();
         assert!(networks.iter().all(|network| names.contains(&&*network.name)), "{names:?}");
     }
+}
+
+/// nstar and one of the members see no process of the server, and only of that nobody complains.
+#[test]
+fn members_that_observe_name_the_server_and_those_elsewhere_are_no_trouble() {
+    let test = "members_that_observe_name_the_server_and_those_elsewhere_are_no_trouble";
+    if !is_root_or_skip(test) || !nstar_is_hidden_or_skip(test) {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let Some(bus) = Bus::start(&[]) else { return };
+    let server = Server::python(COUNTING);
+    let (url, target) = (bus.url(), server.url("/"));
+    let join = ["agent", "--observe", "--join", &url];
+    let observers = [&[][..], &HIDDEN].map(|wrapper: &[&str]| {
+        let mut observer = place.wrapped(wrapper.iter().copied(), join).start();
+        observer.wait_for_stderr("to observe");
+        observer
+    });
+    let load = |more: &[&str]| {
+        let words = ["load", &target, "-d", "2s", "-o", "run.json", "--fleet", &url];
+        place.wrapped(HIDDEN, words.iter().chain(more)).run()
+    };
+    println!("{}", load(&["--generator", "here"]).exits(0));
+    let run = place.run_file();
+    let resources = run["steps"][0]["resources"].to_string();
+    assert!(resources.contains(&format!("(pid {})", server.pid())), "{resources}");
+    assert!(!run["warnings"].to_string().contains("agent-trouble"), "{}", run["warnings"]);
+    load(&[]).exits(1).complains("only observe").complains("--generator here");
+    drop(observers);
 }
 
 #[test]
