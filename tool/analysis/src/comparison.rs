@@ -24,6 +24,7 @@ pub use agreement::{AgreementFinding, agreement};
 pub use blocks::ROUNDS_MIN;
 pub use claims::{Claim, Requirement, Trend, checked};
 pub use entry::{Finished, entry};
+pub(crate) use entry::{cpu_us_per_request, is_lower_bound, is_sweep, is_tier, limit};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use left_out::{Ending, LeftOut, LeftOutCause, ReadySign};
 pub use order::{StillOpen, order, still_open};
@@ -31,6 +32,7 @@ pub use quantity::Quantity;
 pub use seen::{Case, Open, PairCount, Seen};
 pub use settled::has_settled;
 pub use shape::{Beside, Course, Gap, beside};
+pub(crate) use users::by_users;
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 
 use crate::run::{

@@ -6,8 +6,10 @@
 pub mod comparison;
 pub mod conclude;
 pub mod confirmation;
+pub mod contrast;
 pub mod counters;
 pub mod estimate;
+pub mod history;
 pub mod laws;
 pub mod resources;
 pub mod run;

@@ -145,15 +145,15 @@ fn by_throughput(a: &Run, b: &Run) -> Ordering {
     a.verdict.throughput_max_per_s.total_cmp(&b.verdict.throughput_max_per_s)
 }
 
-fn is_sweep(run: &Run) -> bool {
+pub(crate) fn is_sweep(run: &Run) -> bool {
     run.steps.len() > 1
 }
 
-fn is_lower_bound(run: &Run) -> bool {
+pub(crate) fn is_lower_bound(run: &Run) -> bool {
     run.verdict.bottleneck.kind == ResourceKind::Generator || (is_sweep(run) && !run.verdict.bounded)
 }
 
-fn limit(run: &Run) -> Option<Limit> {
+pub(crate) fn limit(run: &Run) -> Option<Limit> {
     let bottleneck = &run.verdict.bottleneck;
     let told = is_sweep(run) || bottleneck.kind != ResourceKind::None;
     told.then(|| Limit {
@@ -196,12 +196,12 @@ fn is_host(resource: &Resource) -> bool {
 }
 
 /// Whether it is the processor time of the server or of a tier behind it.
-fn is_tier(resource: &Resource) -> bool {
+pub(crate) fn is_tier(resource: &Resource) -> bool {
     resource.kind == ResourceKind::Cpu && resource.unit == Unit::Cores && !is_host(resource)
 }
 
 /// CPU time of all watched tiers per completed request, by the utilisation law: U = X D.
-fn cpu_us_per_request(step: &Step) -> Option<f64> {
+pub(crate) fn cpu_us_per_request(step: &Step) -> Option<f64> {
     let tiers = step.resources.iter().filter(|resource| is_tier(resource));
     let tiers: Vec<f64> = tiers.map(|resource| resource.used).collect();
     let known = !tiers.is_empty() && step.throughput_per_s > 0.0;

@@ -46,7 +46,7 @@ impl PublishedPoint {
 }
 
 /// The steps of a run by users.
-pub(super) fn by_users(run: &Run) -> Vec<AtUsers> {
+pub(crate) fn by_users(run: &Run) -> Vec<AtUsers> {
     let at = |step: &Step| AtUsers {
         users: step.users,
         throughput_per_s: step.throughput_per_s,

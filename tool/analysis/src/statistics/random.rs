@@ -24,6 +24,11 @@ impl Random {
         ((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64
     }
 
+    /// A whole number below `end`, which is above 0; nearly uniform, as `end` is small against 2^64.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
     /// From the standard normal distribution (Box and Muller 1958).
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.share().ln()).sqrt();
@@ -34,6 +39,13 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers_stay_below_their_end_and_reach_it() {
+        let mut random = Random::seeded(3);
+        let drawn: std::collections::BTreeSet<usize> = (0..200).map(|_| random.below(5)).collect();
+        assert!(drawn.into_iter().eq(0..5) && random.below(0) == 0);
+    }
 
     #[test]
     fn normal_numbers_have_mean_0_and_variance_1() {

@@ -1,0 +1,159 @@
+//! The figures that are compared, and where they are read.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::estimate::{Sample, Samples};
+use super::side::Given;
+use crate::comparison::{Entry, cpu_us_per_request, is_lower_bound, is_tier};
+use crate::run::{HostName, PERCENTILES, Resource, Run, Step};
+
+/// A figure of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "name", rename_all = "kebab-case")]
+pub enum Figure {
+    /// Maximum throughput, requests per second; of one load, its throughput.
+    #[default]
+    Throughput,
+    /// N*.
+    Users,
+    /// Mean response time, microseconds.
+    ResponseTimeMean,
+    /// A percentile of response times, microseconds.
+    ResponseTimeQuantile {
+        /// Its field in the run file, such as `p99`.
+        percentile: String,
+    },
+    /// CPU time of all watched tiers per request, microseconds.
+    CpuPerRequest,
+    /// CPU time of one tier per request, microseconds.
+    CpuPerRequestOf {
+        /// The tier.
+        tier: Tier,
+    },
+}
+
+/// The processes of one name, in any run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Tier {
+    /// The kernel's name of them.
+    pub name: String,
+    /// The host, or the container, that they run on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: HostName,
+}
+
+impl Figure {
+    /// The names that gates call figures by, each with its figure.
+    pub fn named() -> Vec<(&'static str, Self)> {
+        let quantiles = PERCENTILES.iter().map(|of| (of.name, Self::quantile(of.name)));
+        let before =
+            [("throughput", Self::Throughput), ("users", Self::Users), ("mean", Self::ResponseTimeMean)];
+        before.into_iter().chain(quantiles).chain([("cpu", Self::CpuPerRequest)]).collect()
+    }
+
+    fn quantile(name: &str) -> Self {
+        Self::ResponseTimeQuantile { percentile: name.to_owned() }
+    }
+}
+
+/// Every figure of the runs of a side. Response times and costs are those with `at_users`, or of each run's own verdict.
+pub(super) fn of_runs(runs: &[Given], at_users: Option<u32>) -> Vec<(Figure, Samples)> {
+    let step = |run: &'_ Run| step_at(run, at_users).cloned();
+    let steps: Vec<Option<Step>> = runs.iter().map(|given| step(&given.run)).collect();
+    let of_steps = |read: &dyn Fn(&Step) -> Option<Sample>| Samples {
+        all: steps.iter().map(|step| step.as_ref().and_then(read)).collect(),
+        at_least: false,
+    };
+    let at_least = 2 * runs.iter().filter(|given| is_lower_bound(&given.run)).count() >= runs.len();
+    let of_verdicts = |read: fn(&Run) -> Option<Sample>| Samples {
+        all: runs.iter().map(|given| read(&given.run)).collect(),
+        at_least,
+    };
+    let mut all = vec![
+        (Figure::Throughput, of_verdicts(throughput)),
+        (Figure::Users, of_verdicts(users)),
+        (Figure::ResponseTimeMean, of_steps(&mean_response)),
+    ];
+    all.extend(PERCENTILES.iter().map(|percentile| {
+        let read = |step: &Step| Sample::of(percentile.read(&step.response_time_us)?, None);
+        (Figure::quantile(percentile.name), of_steps(&read))
+    }));
+    let cpu = |step: &Step| Sample::of(cpu_us_per_request(step)?, None);
+    all.push((Figure::CpuPerRequest, of_steps(&cpu)));
+    let tiers = tiers(steps.iter().flatten());
+    // One tier costs what all of them do.
+    all.extend(tiers.into_iter().filter(|(_, alone)| !alone).map(|(tier, _)| {
+        let samples = of_steps(&|step| Sample::of(tier_us_per_request(step, &tier)?, None));
+        (Figure::CpuPerRequestOf { tier }, samples)
+    }));
+    all
+}
+
+fn throughput(run: &Run) -> Option<Sample> {
+    Sample::of(run.verdict.throughput_max_per_s, Some(run.verdict.throughput_max_ci_per_s))
+}
+
+/// Users are whole: an interval reaches half a user beyond its ends.
+fn users(run: &Run) -> Option<Sample> {
+    let ends = |[low, high]: [u32; 2]| [f64::from(low) - 0.5, f64::from(high) + 0.5];
+    Sample::of(run.verdict.users_at_saturation?.into(), run.verdict.users_at_saturation_ci.map(ends))
+}
+
+fn mean_response(step: &Step) -> Option<Sample> {
+    Sample::of(step.response_time_us.mean, step.response_time_us.mean_ci)
+}
+
+/// The step with so many users, or the one that the verdict is about.
+pub(super) fn step_at(run: &Run, users: Option<u32>) -> Option<&Step> {
+    let with = users.and_then(|users| run.steps.iter().find(|step| step.users == users));
+    with.or_else(|| run.verdict_step()).filter(|step| step.completed > 0)
+}
+
+/// Every tier of the steps, in the order of their names, and whether it is alone.
+fn tiers<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<(Tier, bool)> {
+    let mut all: Vec<Tier> = steps.flat_map(|step| step.resources.iter().filter_map(tier_of)).collect();
+    all.sort();
+    all.dedup();
+    let alone = all.len() < 2;
+    all.into_iter().map(|tier| (tier, alone)).collect()
+}
+
+/// The tier whose processor time a resource is.
+pub(super) fn tier_of(resource: &Resource) -> Option<Tier> {
+    let identity = resource.identity.as_ref().filter(|_| is_tier(resource))?;
+    let of = identity.processes()?;
+    Some(Tier { name: of.name.clone(), on: of.on.clone() })
+}
+
+fn tier_us_per_request(step: &Step, tier: &Tier) -> Option<f64> {
+    let own = step.resources.iter().filter(|resource| tier_of(resource).as_ref() == Some(tier));
+    let used: Vec<f64> = own.map(|resource| resource.used).collect();
+    let known = !used.is_empty() && step.throughput_per_s > 0.0;
+    known.then(|| used.iter().sum::<f64>() / step.throughput_per_s * 1e6)
+}
+
+/// Every figure of a variant, round by round where rounds are kept.
+pub(super) fn of_entry(entry: &Entry) -> Vec<(Figure, Samples)> {
+    let rounds = |rounds: &[Option<f64>]| rounds.iter().map(|one| Sample::of((*one)?, None)).collect();
+    let one = |sample: Option<Sample>| vec![sample];
+    let throughput: Vec<Option<Sample>> = rounds(&entry.throughput_by_round_per_s);
+    let throughput = match throughput.is_empty() {
+        true => one(Sample::of(entry.throughput_per_s, Some(entry.throughput_ci_per_s))),
+        false => throughput,
+    };
+    let ends = |[low, high]: [u32; 2]| [f64::from(low) - 0.5, f64::from(high) + 0.5];
+    let users = entry.users_ci.and_then(|ci| Sample::of(entry.users?.into(), Some(ends(ci))));
+    let exact = |all| Samples { all, at_least: false };
+    let mut all = vec![
+        (Figure::Throughput, Samples { all: throughput, at_least: entry.lower_bound }),
+        (Figure::Users, Samples { all: one(users), at_least: entry.lower_bound }),
+        (Figure::ResponseTimeMean, exact(rounds(&entry.response_time_us_by_round))),
+    ];
+    all.extend(PERCENTILES.iter().map(|percentile| {
+        let read = percentile.read(&entry.response_time_us);
+        (Figure::quantile(percentile.name), exact(one(read.and_then(|us| Sample::of(us, None)))))
+    }));
+    all.push((Figure::CpuPerRequest, exact(rounds(&entry.cpu_us_per_request_by_round))));
+    all
+}

@@ -1,0 +1,264 @@
+//! Contrasts as a whole: what is claimed of runs that are the same, and of runs that are not.
+
+use super::*;
+use crate::comparison::{Entry, Workload};
+use crate::conclude::{Context, Provenance, conclude};
+use crate::run::{
+    Host, Identity, LoadShape, Processes, Resource, ResourceKind, ResponseTime, Step, Unit, Words,
+};
+
+/// A conclusive sweep over 1, 2 and 4 users with N* = 4, whose server `app` takes this CPU time for each request.
+pub(crate) fn sweep(file: &str, throughput_per_s: f64, cpu_us: f64) -> Given {
+    let steps = [1, 2, 4].map(|users| {
+        let rate = throughput_per_s * f64::from(users) / 4.0;
+        Step {
+            users,
+            elapsed_s: 2.0,
+            completed: 1_000,
+            throughput_per_s: rate,
+            response_time_us: response_time(f64::from(users) / rate * 1e6),
+            steady: true,
+            resources: vec![app(cpu_us * rate / 1e6)],
+            ..Step::default()
+        }
+    });
+    let provenance = Provenance {
+        target: "http://127.0.0.1:8080/page".into(),
+        host: Host { cores: 2, memory_bytes: 1 << 33, kernel: "6.1".into(), processor: "a".into() },
+        version: "1".into(),
+        started: file.to_owned(),
+        load: LoadShape { threads: 1, ..LoadShape::default() },
+        ..Provenance::default()
+    };
+    let mut run = conclude(Vec::new(), &Context::default()).into_run(provenance);
+    run.steps = steps.to_vec();
+    run.warnings.clear();
+    run.verdict.doubts.clear();
+    run.verdict.bottleneck.kind = ResourceKind::Cpu;
+    run.verdict.bounded = true;
+    run.verdict.users_at_saturation = Some(4);
+    run.verdict.users_at_saturation_ci = Some([4, 4]);
+    run.verdict.throughput_max_per_s = throughput_per_s;
+    run.verdict.throughput_max_ci_per_s = [throughput_per_s * 0.99, throughput_per_s * 1.01];
+    Given { file: file.to_owned(), run }
+}
+
+fn response_time(mean: f64) -> ResponseTime {
+    ResponseTime {
+        mean,
+        mean_ci: Some([mean * 0.99, mean * 1.01]),
+        p50: mean,
+        p90: mean * 1.5,
+        p99: mean * 2.0,
+        p999: mean * 3.0,
+        max: mean * 4.0,
+        samples: 1_000,
+        timed_out: 0,
+    }
+}
+
+fn app(cores: f64) -> Resource {
+    let of = Processes { name: "app".into(), pid: Some(7), processes: 1, ..Processes::default() };
+    Resource {
+        kind: Identity::Processes(of.clone()).kind(),
+        holder: Words::default(),
+        identity: Some(Identity::Processes(of)),
+        utilization: cores,
+        used: cores,
+        capacity: 1.0,
+        unit: Unit::Cores,
+    }
+}
+
+fn contrast(before: Vec<Given>, after: Vec<Given>) -> Contrast {
+    of_runs(before, after, "1").expect("runs on both sides")
+}
+
+fn ratio<'a>(found: &'a Contrast, figure: &Figure) -> &'a Ratio {
+    found.cases[0].figures.iter().find(|ratio| ratio.figure == *figure).expect("the figure")
+}
+
+fn claims(found: &Contrast) -> usize {
+    found.cases.iter().flat_map(|case| &case.figures).filter(|ratio| ratio.changed).count()
+}
+
+/// Normal enough.
+fn normal(random: &mut fastrand::Rng) -> f64 {
+    (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+}
+
+/// `repeats` runs of a server whose starts scatter by 1 % in throughput and, apart from that, in cost.
+fn repeats(random: &mut fastrand::Rng, repeats: usize, throughput: f64) -> Vec<Given> {
+    let one = |number: usize, random: &mut fastrand::Rng| {
+        let (speed, cost) = (1.0 + 0.01 * normal(random), 1.0 + 0.01 * normal(random));
+        let mut given = sweep(&number.to_string(), throughput * speed, 100.0 * cost);
+        for percentile in ["p50", "p90", "p99"] {
+            let own = 1.0 + 0.02 * normal(random);
+            let steps = given.run.steps.iter_mut().map(|step| &mut step.response_time_us);
+            steps.for_each(|time| match percentile {
+                "p50" => time.p50 *= own,
+                "p90" => time.p90 *= own,
+                _ => time.p99 *= own,
+            });
+        }
+        // What a single run knows of itself is less than what starts differ by.
+        given.run.verdict.throughput_max_ci_per_s = [0.998, 1.002].map(|end| end * throughput * speed);
+        given
+    };
+    (0..repeats).map(|number| one(number, random)).collect()
+}
+
+#[test]
+fn a_run_compared_with_itself_claims_nothing_and_says_that_it_is_itself() {
+    let found = contrast(vec![sweep("a.json", 1_000.0, 100.0)], vec![sweep("a.json", 1_000.0, 100.0)]);
+    assert_eq!(claims(&found), 0);
+    assert!(found.differences.is_empty(), "{:?}", found.differences);
+    assert_eq!(found.cautions, [Caution::Copy { file: "a.json".into(), of: "a.json".into() }]);
+    let throughput = ratio(&found, &Figure::Throughput);
+    assert_eq!((throughput.ratio, throughput.basis), (1.0, Basis::WithinRuns));
+    assert_eq!(ratio(&found, &Figure::CpuPerRequest).ci, None, "one run does not tell how its cost scatters");
+}
+
+/// Copies of a file are no repeats: they would seem to agree perfectly.
+#[test]
+fn copies_count_once() {
+    let side = |throughput| (0..3).map(|_| sweep("x", throughput, 100.0)).collect();
+    let found = contrast(side(1_000.0), side(1_001.0));
+    assert_eq!(ratio(&found, &Figure::Throughput).basis, Basis::WithinRuns);
+    assert_eq!((claims(&found), found.cautions.len()), (0, 4));
+}
+
+/// What the promise is: repeats of one build claim no change of throughput in more than 5 of 100 comparisons, and none of the
+/// other figures in more than 5 of 100 more.
+#[test]
+fn repeats_of_one_build_claim_nothing() {
+    let mut random = fastrand::Rng::with_seed(3);
+    let (mut throughput, mut others) = (0, 0);
+    for _ in 0..400 {
+        let (before, after) = (repeats(&mut random, 4, 1_000.0), repeats(&mut random, 4, 1_000.0));
+        let found = contrast(before, after);
+        let first = usize::from(ratio(&found, &Figure::Throughput).changed);
+        throughput += first;
+        others += usize::from(claims(&found) > first);
+    }
+    // 20 of 400 are expected at most; 33 or more would be seen once in 300 times.
+    assert!(throughput <= 32 && others <= 32, "{throughput} and {others} of 400");
+}
+
+/// Starts that scatter by 1 %: five repeats find a build that is 3 % slower 19 times in 20, which is what repeats are counted for.
+#[test]
+fn a_build_that_is_3_percent_slower_is_found_with_five_repeats() {
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut found = 0;
+    for _ in 0..200 {
+        let (before, after) = (repeats(&mut random, 5, 1_000.0), repeats(&mut random, 5, 970.0));
+        let throughput = ratio(&contrast(before, after), &Figure::Throughput).clone();
+        found += usize::from(throughput.changed && throughput.ratio < 1.0);
+    }
+    // More than 190 are expected; 181 or fewer would be seen once in 300 times.
+    assert!(found >= 182, "{found} of 200");
+}
+
+#[test]
+fn a_cost_that_rose_is_claimed_beside_a_throughput_that_did_not() {
+    let side = |cost: f64| {
+        (0..5).map(|n| sweep(&n.to_string(), 1_000.0 + f64::from(n), cost + 0.1 * f64::from(n))).collect()
+    };
+    let found = contrast(side(100.0), side(110.0));
+    let cpu = ratio(&found, &Figure::CpuPerRequest);
+    assert!(cpu.changed && (cpu.ratio - 1.1).abs() < 0.002, "{cpu:?}");
+    assert!(!ratio(&found, &Figure::Throughput).changed);
+    assert_eq!(found.cases[0].at_users, Some(4));
+}
+
+#[test]
+fn a_throughput_that_is_only_a_lower_bound_did_not_fall() {
+    let mut held_back = sweep("b", 500.0, 100.0);
+    held_back.run.verdict.bounded = false;
+    let found = contrast(vec![sweep("a", 1_000.0, 100.0)], vec![held_back]);
+    let throughput = ratio(&found, &Figure::Throughput);
+    assert_eq!((throughput.bound, throughput.changed), (Bound::AtLeast, false));
+    assert_eq!(found.cautions, [Caution::LowerBound { file: "b".into() }]);
+}
+
+#[test]
+fn what_differs_besides_is_told_and_other_loads_are_told_apart() {
+    let mut other = sweep("b", 1_000.0, 100.0);
+    other.run.host.kernel = "6.8".into();
+    other.run.target = "http://10.0.0.7:8080/page".into();
+    let found = contrast(vec![sweep("a", 1_000.0, 100.0)], vec![other.clone()]);
+    let aspects: Vec<&Aspect> = found.differences.iter().map(|difference| &difference.aspect).collect();
+    assert_eq!(aspects, [&Aspect::Kernel, &Aspect::Server]);
+    assert_eq!(found.other_loads().count(), 0);
+    other.run.target = "http://127.0.0.1:8080/other".into();
+    other.run.load.think_time_us = 1e3;
+    other.run.steps.truncate(1);
+    let found = contrast(vec![sweep("a", 1_000.0, 100.0)], vec![other]);
+    let aspects: Vec<&Aspect> = found.other_loads().map(|difference| &difference.aspect).collect();
+    assert_eq!(aspects, [&Aspect::Kind, &Aspect::Scenario, &Aspect::ThinkTime, &Aspect::Users]);
+}
+
+#[test]
+fn runs_of_one_side_that_differ_among_themselves_are_told() {
+    let mut odd = sweep("b", 1_000.0, 100.0);
+    odd.run.version = "2".into();
+    let found = contrast(vec![sweep("a", 999.0, 100.0), odd.clone()], vec![odd]);
+    let [difference] = found.differences.as_slice() else { panic!("{:?}", found.differences) };
+    assert_eq!((&difference.aspect, difference.before.len()), (&Aspect::Nstar, 2));
+}
+
+#[test]
+fn gates_are_met_breached_or_not_decided() {
+    let mut found = contrast(vec![sweep("a", 1_000.0, 100.0)], vec![sweep("b", 950.0, 100.0)]);
+    let gate = |figure, limit, ratio| Gate { text: String::new(), figure, limit, ratio };
+    let throughput = |ratio| gate(Figure::Throughput, Limit::Above, ratio);
+    found.hold(&[
+        throughput(0.9),
+        throughput(0.99),
+        throughput(0.95),
+        gate(Figure::ResponseTimeMean, Limit::Below, 1.10),
+        gate(Figure::ResponseTimeMean, Limit::Below, 1.01),
+        gate(Figure::CpuPerRequest, Limit::Below, 2.0),
+    ]);
+    let verdicts: Vec<GateVerdict> = found.gates.iter().map(|gate| gate.verdict).collect();
+    use GateVerdict::*;
+    assert_eq!(verdicts, [Met, Breached, NotDecided, Met, Breached, NotDecided]);
+}
+
+fn variant(file: &str, name: Option<&str>, rounds: &[(&str, [f64; 4])]) -> Variant {
+    let entry = |(variant, rounds): &(&str, [f64; 4])| Entry {
+        variant: (*variant).to_owned(),
+        throughput_by_round_per_s: rounds.iter().copied().map(Some).collect(),
+        ..Entry::default()
+    };
+    let work =
+        Workload { name: "work".into(), entries: rounds.iter().map(entry).collect(), ..Workload::default() };
+    let comparison = Comparison { works: vec![work], ..Comparison::default() };
+    Variant { file: file.into(), name: name.map(str::to_owned), comparison }
+}
+
+#[test]
+fn variants_of_one_experiment_are_paired_by_round() {
+    let rounds = [("epoll", [100.0, 200.0, 300.0, 400.0]), ("poll", [95.0, 191.0, 284.0, 381.0])];
+    let [before, after] = ["epoll", "poll"].map(|name| variant("x.json", Some(name), &rounds));
+    let found = of_variants(&before, &after, "1").expect("both");
+    let throughput = ratio(&found, &Figure::Throughput);
+    assert_eq!(throughput.basis, Basis::Rounds { rounds: 4 });
+    assert!(throughput.changed && (throughput.ratio - 0.95).abs() < 0.005, "{throughput:?}");
+}
+
+#[test]
+fn two_comparisons_are_compared_variant_by_variant() {
+    let before = variant("x", None, &[("epoll", [100.0, 101.0, 99.0, 100.0]), ("poll", [50.0; 4])]);
+    let after = variant("y", None, &[("epoll", [90.0, 91.0, 89.0, 90.0]), ("aio", [9.0; 4])]);
+    let found = of_variants(&before, &after, "1").expect("epoll");
+    let [case] = found.cases.as_slice() else { panic!("{:?}", found.cases) };
+    assert_eq!((case.work.as_str(), case.variant.as_str()), ("work", "epoll"));
+    assert_eq!(case.figures[0].basis, Basis::BetweenRuns { before: 4, after: 4 });
+    let unknown = variant("y", Some("pol"), &[("poll", [1.0; 4])]);
+    let known = vec!["poll".to_owned()];
+    let error = VariantError::Unknown { file: "y".into(), variant: "pol".into(), known };
+    assert_eq!(of_variants(&before, &unknown, "1"), Err(error));
+    let apart = variant("y", None, &[("aio", [1.0; 4])]);
+    assert_eq!(of_variants(&before, &apart, "1"), Err(VariantError::NothingInCommon));
+}
