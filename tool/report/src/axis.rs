@@ -50,6 +50,27 @@ impl Axis {
         }
     }
 
+    /// A linear axis around the values, which may begin above zero: so that a change of a few per cent is seen.
+    pub(crate) fn around(values: impl IntoIterator<Item = f64>) -> Self {
+        let values: Vec<f64> = finite(values).collect();
+        let lo = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let hi = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if !(lo > 0.0 && hi.is_finite()) {
+            return Self::from_zero(values);
+        }
+        // No narrower than a tenth of the values, so that noise does not fill the chart.
+        let wide = (hi - lo).max(0.1 * hi);
+        let step = nice_step(wide / 4.0);
+        let lo = ((lo + hi - wide) / 2.0 / step).floor() * step;
+        let hi = ((hi.max(lo + wide)) / step).ceil() * step;
+        Self { scale: Scale::Linear, lo: lo.max(0.0), hi }
+    }
+
+    /// A linear axis for things that are counted from 1.
+    pub(crate) fn counted(count: usize) -> Self {
+        Self { scale: Scale::Linear, lo: 0.0, hi: (count.max(1) as f64) * 1.04 }
+    }
+
     /// Where `value` lies, as a share of the axis's length. Values outside go to the ends.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {
@@ -181,6 +202,16 @@ mod tests {
     }
 
     #[test]
+    fn an_axis_around_values_shows_small_changes() {
+        let axis = Axis::around([33_000.0, 34_000.0]);
+        assert_eq!(axis.ticks(4), [31_000.0, 32_000.0, 33_000.0, 34_000.0, 35_000.0]);
+        assert!(axis.place(34_000.0) - axis.place(33_000.0) > 0.2);
+        assert_eq!(Axis::around([0.0, 5.0]), Axis::from_zero([0.0, 5.0]));
+        assert!((0.2..0.8).contains(&Axis::around([4.0; 9]).place(4.0)));
+        assert_eq!(Axis::counted(20).place(0.0), 0.0);
+    }
+
+    #[test]
     fn users_double_on_a_wide_ladder() {
         assert_eq!(Axis::users([1, 64]).user_ticks(9), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]);
         assert_eq!(Axis::users([1, 2, 4]).user_ticks(5), [0.0, 1.0, 2.0, 3.0, 4.0]);
@@ -191,6 +222,9 @@ mod tests {
         for axis in [
             Axis::from_zero([]),
             Axis::fitting([f64::NAN, f64::INFINITY]),
+            Axis::around([f64::NAN]),
+            Axis::around([1e-300, 1e300]),
+            Axis::counted(0),
             Axis::users([]),
             Axis::users([0]),
             Axis::fitting([1e-300, 1e300]),

@@ -160,7 +160,7 @@ fn put_beside(words: &mut Words, finding: &mut impl Finding) {
     }
 }
 
-fn put_name(holder: &mut Words, identity: &mut Option<Identity>) {
+pub(crate) fn put_name(holder: &mut Words, identity: &mut Option<Identity>) {
     *holder = plain(holders::name_or_nothing(identity.as_ref()).into_owned());
     *identity = identity.take().filter(|identity| !matches!(identity, Identity::Named { .. }));
 }

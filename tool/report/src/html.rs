@@ -6,11 +6,14 @@
 mod bars;
 mod chart;
 pub(crate) mod comparison;
+pub(crate) mod contrast;
 mod facts;
 mod figures;
+pub(crate) mod history;
 pub(crate) mod index;
 mod page;
 mod relative;
+mod runs;
 mod table;
 mod threads;
 
@@ -28,9 +31,11 @@ use crate::words::is_hidden;
 #[error("the report's own template is broken, please report this: {0}")]
 pub struct RenderError(#[from] minijinja::Error);
 
-const TEMPLATES: [(&str, &str); 11] = [
+const TEMPLATES: [(&str, &str); 13] = [
     ("page.html", include_str!("../templates/page.html")),
     ("comparison.html", include_str!("../templates/comparison.html")),
+    ("contrast.html", include_str!("../templates/contrast.html")),
+    ("history.html", include_str!("../templates/history.html")),
     ("index.html", include_str!("../templates/index.html")),
     ("head.html", include_str!("../templates/head.html")),
     ("held.html", include_str!("../templates/held.html")),

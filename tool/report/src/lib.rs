@@ -9,10 +9,14 @@
 mod axis;
 mod beside;
 pub mod comparison;
+pub mod contrast;
 mod csv;
+pub mod history;
 mod html;
 pub mod index;
 mod json;
+mod junit;
+mod markdown;
 pub mod metrics;
 mod number;
 mod printable;

@@ -105,6 +105,32 @@ pub(crate) fn percent_interval([lo, hi]: [f64; 2]) -> String {
     format!("{}–{}", per_cent(lo), percent(hi))
 }
 
+/// A ratio as a change in per cent, to the digits its interval supports: `−3.1 %`, `+12 %`.
+pub(crate) fn change(ratio: f64, ci: Option<[f64; 2]>) -> String {
+    let place = change_place(ratio, ci);
+    format!("{}{GROUP}%", signed(ratio, place))
+}
+
+/// The ends of the interval of a ratio as changes: `−4.0 to −2.2 %`.
+pub(crate) fn change_interval(ratio: f64, [lo, hi]: [f64; 2]) -> String {
+    let place = change_place(ratio, Some([lo, hi]));
+    format!("{} to {}{GROUP}%", signed(lo, place), signed(hi, place))
+}
+
+/// Per cent are known to tenths at best.
+fn change_place(ratio: f64, ci: Option<[f64; 2]>) -> i32 {
+    let wide = match ci {
+        Some([lo, hi]) => (hi - lo) / 2.0,
+        None => (ratio - 1.0).abs() / 10.0,
+    };
+    if wide < 0.1 { -1 } else { 0 }
+}
+
+fn signed(ratio: f64, place: i32) -> String {
+    let text = at_place((ratio - 1.0) * 100.0, place);
+    if text.starts_with('−') || text == "0" || text == MISSING { text } else { format!("+{text}") }
+}
+
 /// A share of one in per cent, without the sign: `99`, `0.4`.
 fn per_cent(share: f64) -> String {
     let value = share * 100.0;
@@ -331,6 +357,16 @@ mod tests {
         assert_eq!(spaced(percent(1e-9)), "<0.1 %");
         assert_eq!(spaced(spread(100.0, Some([99.0, 101.0]))), "±1 %");
         assert_eq!(spread(0.0, Some([0.0, 1.0])), "");
+    }
+
+    #[test]
+    fn ratios_become_changes() {
+        assert_eq!(spaced(change(0.969, Some([0.96, 0.978]))), "−3.1 %");
+        assert_eq!(spaced(change_interval(0.969, [0.96, 0.978])), "−4.0 to −2.2 %");
+        assert_eq!(spaced(change(1.5, Some([1.1, 2.2]))), "+50 %");
+        assert_eq!(spaced(change(1.0, Some([0.99, 1.01]))), "0 %");
+        assert_eq!(spaced(change(2.341, None)), "+134 %");
+        assert_eq!(change(f64::NAN, None), format!("{MISSING}{GROUP}%"));
     }
 
     #[test]

@@ -9,6 +9,12 @@ use analysis::{
 
 use crate::sentences::{self, comparisons, holders, unwatched};
 
+/// One of several repeats begins.
+#[must_use]
+pub fn repeat(number: u32, of: u32) -> String {
+    format!("repeat {number} of {of}")
+}
+
 /// A number of users is being measured.
 #[must_use]
 pub fn step_begun(users: u32) -> String {

@@ -3,6 +3,8 @@
 //! Everything that a person reads about a finding is worded here, and only here.
 
 pub(crate) mod comparisons;
+pub(crate) mod contrasts;
+pub(crate) mod histories;
 pub(crate) mod holders;
 
 mod confirmation;

@@ -1,7 +1,10 @@
 //! A run on a terminal: the verdict in words, the table of steps, the plot, the warnings.
 
 pub(crate) mod comparison;
+pub(crate) mod contrast;
+pub(crate) mod history;
 mod plot;
+mod runs;
 mod steps;
 mod style;
 mod table;
@@ -55,6 +58,18 @@ pub fn terminal(run: &Run, options: &TerminalOptions) -> String {
         footer(run, options, style, width),
     ];
     joined(&blocks)
+}
+
+/// The names of the files written; nothing without any.
+fn written(options: &TerminalOptions, style: Style, width: usize) -> Vec<String> {
+    let files = Some(options.files.join("  ")).filter(|files| !files.is_empty());
+    let lines = |files: String| style::wrap(&style.text(&files), width, |line| style.dim(line));
+    files.map(lines).unwrap_or_default()
+}
+
+/// Text in ASCII on one line.
+pub(crate) fn plain(text: &str) -> String {
+    Style::new(false, false).text(text).replace(style::NO_BREAK, " ")
 }
 
 /// Joins blocks of lines with an empty line between them, and puts a margin on the left.

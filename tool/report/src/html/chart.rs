@@ -1,4 +1,4 @@
-//! Geometry of a line chart over users.
+//! Geometry of a line chart, over users or over runs.
 
 use serde::Serialize;
 
@@ -65,6 +65,7 @@ pub(super) struct Plot {
     /// The chart in a sentence or two, for people who cannot see it.
     pub(super) description: String,
     pub(super) y_name: String,
+    pub(super) x_name: &'static str,
     pub(super) x: Axis,
     pub(super) y: Axis,
     /// How a tick of the vertical axis is written.
@@ -104,6 +105,7 @@ pub(super) struct Chart {
     title: String,
     description: String,
     y_name: String,
+    x_name: &'static str,
     width: String,
     height: String,
     left: String,
@@ -164,6 +166,7 @@ impl Plot {
             title: self.title.clone(),
             description: self.description.clone(),
             y_name: self.y_name.clone(),
+            x_name: self.x_name,
             width: px(paper.width),
             height: px(paper.height),
             left: px(paper.left),

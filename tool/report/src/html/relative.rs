@@ -30,6 +30,7 @@ pub(super) fn curves(comparison: &Comparison, work: &Workload, id: String) -> Op
         title: format!("Throughput against users: {}", work.name),
         description: "Throughput as a share of each curve's own maximum, measured here and published.".into(),
         y_name: "share of its own maximum".into(),
+        x_name: "users",
         x: Axis::users(all),
         y: Axis::from_zero([1.0]),
         y_tick: number::percent,

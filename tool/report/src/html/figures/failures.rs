@@ -31,6 +31,7 @@ pub(super) fn failures(run: &Run) -> Option<Figure> {
                       beside the chart."
                 .into(),
         y_name: "requests a second".into(),
+        x_name: "users",
         x: users_axis(run),
         y: Axis::from_zero(rates),
         y_tick: number::axis_label,

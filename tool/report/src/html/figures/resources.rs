@@ -34,6 +34,7 @@ pub(super) fn resources(run: &Run) -> Option<Figure> {
         title: "Utilisation of resources against users".into(),
         description: "Busy share of each resource. The table beside the chart has every value.".into(),
         y_name: "utilisation".into(),
+        x_name: "users",
         x: users_axis(run),
         y: Axis::from_zero([1.0]),
         y_tick: number::percent,

@@ -35,6 +35,7 @@ pub(super) fn response_time(run: &Run) -> Figure {
             "Mean and 99th percentile of the response time. The table beside the chart has every value."
                 .into(),
         y_name: format!("{}{scale}", unit.name()),
+        x_name: "users",
         x: users_axis(run),
         y,
         y_tick: number::tick,

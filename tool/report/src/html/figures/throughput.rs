@@ -33,6 +33,7 @@ pub(super) fn throughput(run: &Run) -> Figure {
         title: "Throughput against users".into(),
         description: format!("{} The table beside the chart has every value.", summary::headline(run)),
         y_name: "requests a second".into(),
+        x_name: "users",
         x,
         y,
         y_tick: number::axis_label,

@@ -1,0 +1,152 @@
+//! Two sides beside each other, and runs in the order of time: every way they are shown.
+
+use std::collections::BTreeMap;
+
+use analysis::contrast::{self, Contrast, Figure, Gate, Given, Limit};
+use analysis::history::{History, history};
+use analysis::run::Run;
+use report::TerminalOptions;
+use serde_json::Value;
+
+mod markup;
+mod samples;
+
+use markup::tags;
+
+fn given(file: &str, run: Run) -> Given {
+    Given { file: file.into(), run }
+}
+
+/// The sample of a full CPU, with so much of its throughput.
+fn scaled(share: f64, started: &str) -> Run {
+    let mut run = samples::cpu();
+    run.started = started.into();
+    run.verdict.throughput_max_per_s *= share;
+    run.verdict.throughput_max_ci_per_s = run.verdict.throughput_max_ci_per_s.map(|end| end * share);
+    run
+}
+
+fn slower() -> Contrast {
+    let after = scaled(0.9, "2026-11-22T00:00:00Z");
+    let found = contrast::of_runs(vec![given("a.json", samples::cpu())], vec![given("b.json", after)], "1");
+    let mut found = found.expect("runs on both sides");
+    let gate = |text: &str, figure, limit, ratio| Gate { text: text.into(), figure, limit, ratio };
+    found.hold(&[
+        gate("throughput>-3%", Figure::Throughput, Limit::Above, 0.97),
+        gate("throughput>-20%", Figure::Throughput, Limit::Above, 0.8),
+        gate("cpu<+5%", Figure::CpuPerRequest, Limit::Below, 1.05),
+    ]);
+    found
+}
+
+/// Names that steer terminals, pages and tables.
+fn hostile() -> Contrast {
+    let evil = "</td>|<script>alert(1)</script>`[x](y)\u{1b}[2J\"";
+    let mut after = samples::hostile();
+    after.target = evil.into();
+    after.host.kernel = evil.into();
+    let found = contrast::of_runs(vec![given(evil, samples::cpu())], vec![given(evil, after)], "1");
+    let mut found = found.expect("runs on both sides");
+    found.hold(&[Gate { text: evil.into(), figure: Figure::Throughput, limit: Limit::Above, ratio: 0.9 }]);
+    found
+}
+
+fn course() -> History {
+    let runs: Vec<Given> = (0..16)
+        .map(|number| {
+            let share = if number < 10 { 1.0 } else { 0.94 } + f64::from(number * 7 % 5) * 0.001;
+            given(
+                &format!("{number:02}.json"),
+                scaled(share, &format!("2026-11-{:02}T00:00:00Z", number + 1)),
+            )
+        })
+        .collect();
+    history(&runs, "1")
+}
+
+#[test]
+fn the_terminal_says_what_changed_and_how_sure_that_is() {
+    let text = report::contrast::terminal(&slower(), &TerminalOptions::default());
+    for expected in [
+        "Throughput fell: ",
+        "One run on each side",
+        "Gate throughput>-3%: breached",
+        "Gate throughput>-20%: met",
+        "Gate cpu<+5%: not decided",
+        "with no interval",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    let longest = text.lines().map(|line| line.chars().count()).max().expect("lines");
+    assert!(longest <= 120, "{text}");
+    let gate = report::contrast::gate(&slower().gates[0]);
+    assert!(gate.is_ascii() && gate.starts_with("throughput>-3%: breached, -10"), "{gate}");
+}
+
+#[test]
+fn the_page_is_well_formed_and_fetches_nothing() {
+    for page in [
+        report::contrast::html(&slower()).expect("a page"),
+        report::contrast::html(&hostile()).expect("a page"),
+        report::history::html(&course()).expect("a page"),
+    ] {
+        assert!(tags(&page).iter().all(|tag| tag.name != "script"), "no script");
+        assert!(!page.contains("http://www") && !page.contains("src=") && !page.contains("href="));
+        assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'));
+        assert!(!page.contains("NaN") && !page.contains("inf"));
+    }
+    let page = report::contrast::html(&slower()).expect("a page");
+    assert!(
+        page.contains("standing unmet") && page.contains("standing met") && page.contains("standing open")
+    );
+}
+
+#[test]
+fn markdown_and_junit_hold_what_names_say_without_obeying_it() {
+    let text = report::contrast::markdown(&hostile());
+    assert!(!text.contains("<script") && !text.contains('\u{1b}') && text.contains("\\`\\[x\\]"), "{text}");
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let columns = |row: &str| row.replace("\\|", "").matches('|').count();
+    assert!(rows.map(columns).all(|columns| columns == 6), "{text}");
+    let xml = report::contrast::junit(&hostile());
+    assert!(xml.contains("&lt;script&gt;") && !xml.contains("<script") && !xml.contains('\u{1b}'), "{xml}");
+    let xml = report::contrast::junit(&slower());
+    assert!(xml.contains("tests=\"3\" failures=\"1\" errors=\"1\""), "{xml}");
+    let counts: BTreeMap<&str, usize> = ["<testcase ", "</testcase>", "<failure ", "<error "]
+        .map(|tag| (tag, xml.matches(tag).count()))
+        .into();
+    assert_eq!(
+        counts,
+        BTreeMap::from([("<testcase ", 3), ("</testcase>", 3), ("<failure ", 1), ("<error ", 1)])
+    );
+}
+
+#[test]
+fn a_history_marks_the_run_that_a_change_came_with() {
+    let text = report::history::terminal(&course(), &TerminalOptions { width: 140, ..Default::default() });
+    assert!(text.contains("Throughput fell with 10.json"), "{text}");
+    let row = text.lines().find(|line| line.trim_start().starts_with("10.json")).expect("its row");
+    assert!(row.contains("Throughput −"), "{row}");
+    let few = history(&[given("a", samples::cpu())], "1");
+    assert!(
+        report::history::terminal(&few, &TerminalOptions::default()).contains("takes 8 runs; there is 1.")
+    );
+}
+
+#[test]
+fn files_satisfy_their_schemas_which_are_up_to_date() {
+    let contrast = include_str!("../../../docs/contrast.schema.json");
+    let history = include_str!("../../../docs/history.schema.json");
+    assert!(contrast == report::contrast::schema(), "run: cargo run -p report --example schema -- contrast");
+    assert!(history == report::history::schema(), "run: cargo run -p report --example schema -- history");
+    for (schema, text) in [
+        (contrast, report::contrast::json(&slower()).expect("JSON")),
+        (contrast, report::contrast::json(&hostile()).expect("JSON")),
+        (history, report::history::json(&course()).expect("JSON")),
+    ] {
+        let validator = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let errors: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert_eq!(errors, [""; 0]);
+    }
+}
