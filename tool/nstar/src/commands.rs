@@ -1,13 +1,16 @@
 //! The commands; each reads as its stages in order.
 
+mod compare;
 pub mod experiment;
 mod external;
 #[cfg(feature = "fleet")]
 mod fleet;
+mod history;
 #[cfg(feature = "fleet")]
 mod kubernetes;
 mod measure;
 mod plan;
+mod repeats;
 
 use std::{fs, io};
 
@@ -37,6 +40,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Fleet(FleetCommand::Kubernetes(flags)) => kubernetes::print(&flags),
         Command::Guard => experiment::guard(),
         Command::Report(flags) => show(&flags),
+        Command::Compare(flags) => compare::run(&flags),
+        Command::History(flags) => history::run(&flags),
         Command::Lab(passed) => external::run(None, passed.arguments),
         Command::Serve(passed) => external::run(Some("serve"), passed.arguments),
         Command::Share(passed) => external::run(Some("share"), passed.arguments),

@@ -13,7 +13,7 @@ pub enum Exit {
     Usage,
     /// A `--gate` was breached.
     GateBreached,
-    /// The answer cannot be relied on: generator-limited, not steady, never bounded.
+    /// The answer cannot be relied on: generator-limited, not steady, never bounded; or a gate on a change is not decided.
     Inconclusive,
     /// Stopped by this signal; what was measured is reported.
     Interrupted(i32),

@@ -1,6 +1,7 @@
 //! The command line as typed: every flag, its default, and its one line of help.
 
 mod agent;
+mod compare;
 mod database;
 mod experiment;
 #[cfg(feature = "fleet")]
@@ -8,6 +9,7 @@ mod fleet;
 mod generate;
 mod load;
 mod observe;
+mod repeat;
 
 use std::{env, ffi::OsString, path::PathBuf};
 
@@ -20,11 +22,13 @@ use clap::{
 pub use self::fleet::{BusLogin, Fleet, FleetCommand, Kubernetes};
 pub use self::{
     agent::Agent,
+    compare::{Compare, History},
     database::DatabaseLogin,
     experiment::{Conditions, Experiment},
     generate::{Generate, LostGenerator},
     load::{Drive, Load, Output, Sweep, Target},
     observe::Observe,
+    repeat::Repeat,
 };
 
 /// Finds N*, the load at which a server saturates, and names the resource that stops it.
@@ -63,19 +67,23 @@ fn with_hint(mut error: Error, mut typed: impl Iterator<Item = OsString>) -> Err
 /// What the exit codes mean, as the help says.
 pub const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 the run failed or no request completed; 2 usage; 3 a --gate was breached;
-4 inconclusive (generator-limited, not steady, never bounded); 130/143 interrupted, partial report written.";
+4 inconclusive (generator-limited, not steady, never bounded, a gate not decided); 130/143 interrupted, partial report written.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Raise the number of users until throughput stops growing, and name what limits it
-    Sweep(Sweep),
+    Sweep(Box<Sweep>),
     /// Make one load and measure it
-    Load(Load),
+    Load(Box<Load>),
     /// Start the programs that a file names, measure every variant, compare, stop them
     Experiment(Experiment),
     /// Show a run file again: as text, HTML, CSV or JSON
     Report(Report),
+    /// Compare runs with those before: the change of every figure, with intervals
+    Compare(Compare),
+    /// Show the runs of a folder in the order of time, and where their figures changed
+    History(History),
     /// Run an experiment of the testbed; with no name: start its file server and sweep it (nstar-lab)
     #[command(disable_help_flag = true)]
     Lab(External),

@@ -1,8 +1,11 @@
-//! `--gate`: a bound on the answer that a pipeline can fail on.
+//! `--gate`: a bound on an answer, or on how it changed, that a pipeline can fail on.
 
 use std::str::FromStr;
 
-use analysis::run::Run;
+use analysis::{
+    contrast::{self, Figure, Limit},
+    run::Run,
+};
 use report::metrics::{Metric, MetricUnit, gates};
 
 /// One bound, such as `throughput>=1000`, `users>=50`, `p99<=20ms`, `errors<=0.1%`.
@@ -73,6 +76,38 @@ fn parse(unit: MetricUnit, value: &str) -> Result<f64, String> {
     }
 }
 
+/// One bound on a change, such as `throughput>-3%`, `p99<+10%`, `users>-5%`, `cpu<+5%`.
+#[derive(Debug, Clone)]
+pub struct ChangeGate(pub contrast::Gate);
+
+impl FromStr for ChangeGate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let shape = || {
+            let names = Figure::named().iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            format!(
+                "'{text}' is not a gate on a change; write METRIC>CHANGE% or METRIC<CHANGE%, such as throughput>-3%, METRIC one \
+                 of {names}"
+            )
+        };
+        let at = text.find(['<', '>']).ok_or_else(shape)?;
+        let limit = if text[at..].starts_with('>') { Limit::Above } else { Limit::Below };
+        // Of a measured change, nobody can tell `>` from `>=`.
+        let change = text[at + 1..].trim_start_matches('=').trim();
+        let name = text[..at].trim();
+        let (_, figure) = Figure::named().into_iter().find(|(known, _)| *known == name).ok_or_else(shape)?;
+        let percent = change.strip_suffix('%').and_then(|change| change.trim().parse::<f64>().ok());
+        let percent =
+            percent.filter(|percent| percent.is_finite() && *percent > -100.0).ok_or_else(|| {
+                format!(
+                    "'{change}' is not a change; write it in per cent and above -100%, such as -3% or +10%"
+                )
+            })?;
+        Ok(Self(contrast::Gate { text: text.into(), figure, limit, ratio: 1.0 + percent / 100.0 }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +125,24 @@ mod tests {
         for text in ["p99", "speed>=3", "throughput>3", "p99<=20", "errors<=1", "users>=-1"] {
             let error = Gate::from_str(text).expect_err(text);
             assert!(!error.is_empty());
+        }
+    }
+
+    #[test]
+    fn gates_on_changes_are_read() {
+        let ChangeGate(gate) = "throughput>-3%".parse().expect("a gate");
+        assert_eq!((gate.figure, gate.limit), (Figure::Throughput, Limit::Above));
+        assert!((gate.ratio - 0.97).abs() < 1e-12);
+        let ChangeGate(gate) = "cpu <= +5 %".parse().expect("a gate");
+        assert_eq!((gate.figure, gate.limit), (Figure::CpuPerRequest, Limit::Below));
+        assert!((gate.ratio - 1.05).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_not_a_gate_on_a_change_is_told_the_shape() {
+        for text in ["p99", "speed>-3%", "throughput>-3", "throughput>-100%", "p99<x%", "errors<1%", "=>3%"] {
+            let error = ChangeGate::from_str(text).expect_err(text);
+            assert!(error.contains("%"), "{error}");
         }
     }
 }

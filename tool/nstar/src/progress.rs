@@ -43,6 +43,11 @@ impl Progress {
 }
 
 impl Progress {
+    /// Shows a line that stays.
+    pub fn say(&self, line: &str) {
+        self.show(line, false);
+    }
+
     /// Shows a text: only until the next, if it `passes`.
     fn show(&self, text: &str, passes: bool) {
         match self {

@@ -16,7 +16,7 @@ use ::sweep::{
 use analysis::search::UsersRange;
 use report::progress::GeneratorCeiling;
 
-use super::plan;
+use super::{plan, repeats};
 use crate::{
     exit::{Exit, Failure},
     flags::{Generate, Load, Sweep, Target},
@@ -35,8 +35,12 @@ const CEILING_DURATION: Duration = Duration::from_secs(1);
 /// `nstar sweep`: the main job on the caller's server.
 pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
     let mut plan = sweep_plan(flags)?;
-    let files = output::Files::plan(&flags.output)?;
     confine(&flags.target, &flags.generate)?;
+    if let Some(repeats) = flags.repeat.repeats {
+        let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+        return repeats::run(flags, repeats, &plan, &interrupt);
+    }
+    let files = output::Files::plan(&flags.output)?;
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
@@ -71,12 +75,12 @@ fn confine(target: &Target, generate: &Generate) -> Result<(), Failure> {
 
 /// Adds the members of a fleet to what makes load and what observes, if one was asked for.
 #[cfg(feature = "fleet")]
-fn claim(generate: &Generate, to: (&mut Generators, &mut Observe)) -> Result<(), Failure> {
+pub(super) fn claim(generate: &Generate, to: (&mut Generators, &mut Observe)) -> Result<(), Failure> {
     super::fleet::claim(&generate.fleet, to)
 }
 
 #[cfg(not(feature = "fleet"))]
-fn claim(_: &Generate, _: (&mut Generators, &mut Observe)) -> Result<(), Failure> {
+pub(super) fn claim(_: &Generate, _: (&mut Generators, &mut Observe)) -> Result<(), Failure> {
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use load::{Connections, Sizes, Think};
 use sweep::database::DatabaseUrl;
 
-use super::{DatabaseLogin, Generate, Observe};
+use super::{DatabaseLogin, Generate, Observe, Repeat};
 use crate::{
     gate::Gate,
     values::{self, Processors},
@@ -41,6 +41,9 @@ pub struct Sweep {
     /// Test the verdict: slow each tier a little (SIGSTOP for 2 ms in 20) beyond N*, and see whether throughput follows
     #[arg(long)]
     pub confirm: bool,
+    /// How often to measure.
+    #[command(flatten)]
+    pub repeat: Repeat,
     /// Run file to write; the report goes beside it as .html
     #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
     pub output: PathBuf,

@@ -3,6 +3,7 @@
 mod cold;
 #[path = "../common/mod.rs"]
 mod common;
+mod compare;
 mod confirm;
 mod experiment;
 mod external;

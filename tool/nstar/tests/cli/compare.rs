@@ -1,0 +1,108 @@
+//! `nstar compare` and `nstar history`: what they refuse, how they end, what they write.
+
+use serde_json::{Value, json};
+
+use crate::common::{
+    support::{Place, Server},
+    verdict::HTTP,
+};
+
+/// A conclusive sweep of nginx.
+const RUN: &str = include_str!("../../../report/tests/golden/run.json");
+
+/// The run with its throughput scaled, begun on this day.
+fn scaled(share: f64, day: u32) -> Value {
+    let mut run: Value = serde_json::from_str(RUN).expect("JSON");
+    let verdict = &mut run["verdict"];
+    let scale = |value: &mut Value| *value = json!(value.as_f64().expect("a number") * share);
+    scale(&mut verdict["throughput_max_per_s"]);
+    (0..2).for_each(|end| scale(&mut verdict["throughput_max_ci_per_s"][end]));
+    run["started"] = json!(format!("2026-11-{day:02}T00:00:00Z"));
+    run
+}
+
+#[test]
+fn a_gate_on_a_change_is_met_breached_or_not_decided() {
+    let place = Place::beside_others();
+    place.write("before.json", RUN);
+    place.write("after.json", scaled(0.95, 2).to_string());
+    let compare = |more: &[&str]| {
+        let words = ["compare", "before.json", "after.json"];
+        place.nstar(words.iter().chain(more)).run()
+    };
+    compare(&[]).exits(0).says("Throughput fell");
+    compare(&["--gate", "throughput>-9%"]).exits(0);
+    compare(&["--gate", "throughput>-3%", "--gate", "cpu<+9%"]).exits(3).complains("breached");
+    let undecided = ["--gate", "throughput>-5%", "--gate", "cpu<+9%"];
+    compare(&undecided).exits(4).complains("not decided").complains("no interval");
+    let files = ["--junit", "gates.xml", "--markdown", "summary.md", "-o", "page.html", "-j"];
+    for _ in 0..2 {
+        let found = compare(&[["--gate", "throughput>-9%"].as_slice(), &files].concat()).exits(0);
+        let found: Value = serde_json::from_str(&found.stdout).expect("JSON on stdout");
+        assert_eq!(found["schema"], "nstar.contrast/1");
+    }
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).expect(name);
+    assert!(read("gates.xml").contains("<testcase ") && read("page.html").starts_with("<!doctype html>"));
+    assert_eq!(read("summary.md").matches("### nstar").count(), 2, "summaries are appended");
+}
+
+#[test]
+fn what_may_not_be_compared_is_refused_with_the_reason() {
+    let place = Place::beside_others();
+    place.write("run.json", RUN);
+    let mut other = scaled(1.0, 2);
+    other["load"]["connections"] = json!("per-request");
+    place.write("other.json", other.to_string());
+    place.write("cut.json", &RUN[..RUN.len() / 2]);
+    place.write("newer.json", RUN.replacen("nstar.run/1", "nstar.run/9", 1));
+    place.write(
+        "edited.json",
+        RUN.replacen("\"throughput_max_per_s\": ", "\"throughput_max_per_s\": \"x\", \"y\": ", 1),
+    );
+    let compare = |args: &[&str]| place.nstar(["compare"].iter().chain(args)).run();
+    compare(&["run.json", "other.json"]).exits(2).complains("Connections: kept before").complains("--anyway");
+    compare(&["run.json", "other.json", "--anyway"]).exits(0);
+    compare(&["run.json", "cut.json"]).exits(2).complains("cut.json: not a run file");
+    compare(&["run.json", "newer.json"]).exits(2).complains("nstar.run/9");
+    compare(&["run.json", "edited.json"]).exits(2).complains("damaged at `verdict.throughput_max_per_s`");
+    compare(&["run.json", "none.json"]).exits(2).complains("cannot read none.json");
+    compare(&["run.json"]).exits(2).complains("BEFORE.. --after AFTER..");
+    compare(&["run.json", "run.json#epoll"]).exits(2).complains("no variants");
+    compare(&["run.json", "run.json", "--gate", "throughput>3"]).exits(2).complains("per cent");
+    compare(&["run.json", "run.json", "--junit", "x.xml"]).exits(2).complains("--gate");
+    compare(&["run.json", "run.json"]).exits(0).says("No change of throughput is shown");
+}
+
+#[test]
+fn a_folder_of_runs_is_a_history() {
+    let place = Place::beside_others();
+    for day in 1..=12 {
+        let share = if day <= 8 { 1.0 } else { 0.9 } + f64::from(day * 7 % 5) * 0.002;
+        place.write(&format!("runs/{day:02}.json"), scaled(share, day).to_string());
+    }
+    place.write("runs/notes.json", "{}");
+    place.write("runs/report.html", "");
+    let found = place.nstar(["history", "runs", "-o", "history.html"]).run().exits(0);
+    found.says("Throughput fell with 09.json").complains("notes.json is left out");
+    place.write("empty/x.txt", "");
+    place.nstar(["history", "empty"]).run().exits(2).complains("no run file");
+    place.nstar(["history", "none"]).run().exits(2).complains("cannot read the folder");
+}
+
+#[test]
+fn repeats_restart_the_server_and_can_be_compared() {
+    let place = Place::beside_sleepers();
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.002))\n"));
+    let repeats =
+        ["-c", "1", "-d", "300ms", "--repeats", "2", "--restart", "echo again >> restarts", "-o", "a.json"];
+    let outcome = place.sweep(&server, repeats);
+    let restarts = std::fs::read_to_string(place.path("restarts")).expect("restarts");
+    assert_eq!(restarts, "again\nagain\n", "{outcome}");
+    assert!(outcome.stdout.contains("a-1.json") && outcome.stdout.contains("a-2.json"), "{outcome}");
+    let compared = place
+        .nstar(["compare", "a-1.json", "a-2.json", "--after", "a-1.json", "a-2.json", "-o", "a.html"])
+        .run();
+    compared.exits(0).says("2 before and 2 after");
+    let failing = ["-c", "1", "--repeats", "2", "--restart", "exit 7", "-o", "b.json"];
+    place.sweep(&server, failing).exits(1).complains("--restart");
+}
