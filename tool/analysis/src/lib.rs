@@ -8,6 +8,7 @@ pub mod conclude;
 pub mod confirmation;
 pub mod contrast;
 pub mod counters;
+pub mod doctor;
 pub mod estimate;
 pub mod history;
 pub mod laws;

@@ -42,6 +42,7 @@
 mod clock;
 mod error;
 mod exchange;
+mod facts;
 mod host;
 mod kernel_files;
 mod netlink;
@@ -54,6 +55,7 @@ mod watcher;
 
 pub use clock::monotonic_us;
 pub use error::ObserveError;
+pub use facts::{facts, facts_in};
 pub use host::host;
 pub use kernel_files::{KernelPaths, Pid};
 pub use speed::SpeedProbe;

@@ -29,6 +29,11 @@ use network::NetworkSampler;
 use process::ProcessSampler;
 use reaped::ReapedChildren;
 
+/// The processors that the cgroup of a process lets it use; `None` where it has no limit.
+pub(crate) fn quota_cores(paths: &KernelPaths, pid: Pid) -> Option<f64> {
+    quota::cores(paths, pid)
+}
+
 /// What costs most to read, or changes slowly, is looked at no more often than this.
 const SLOW_US: u64 = 1_000_000;
 

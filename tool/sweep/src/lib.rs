@@ -7,6 +7,7 @@ pub mod conclusion;
 mod confirm;
 pub mod cores;
 pub mod database;
+pub mod doctor;
 pub mod driver;
 pub mod elsewhere;
 pub mod fleet;

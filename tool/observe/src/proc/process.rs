@@ -55,7 +55,7 @@ pub(crate) fn allowed_cpus(status: &str) -> Vec<u32> {
 const CPUS_MAX: u32 = 1 << 16;
 
 /// The numbers of a kernel list such as `0-3,8`, ascending.
-pub(super) fn numbers(list: &str) -> Vec<u32> {
+pub(crate) fn numbers(list: &str) -> Vec<u32> {
     let range = |range: &str| -> Option<RangeInclusive<u32>> {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
@@ -63,6 +63,12 @@ pub(super) fn numbers(list: &str) -> Vec<u32> {
     };
     let numbers: BTreeSet<u32> = list.split(',').filter_map(range).flatten().collect();
     numbers.into_iter().collect()
+}
+
+/// The hard limit on open descriptors in `/proc/PID/limits`. `None` if there is no limit or no such line.
+pub(crate) fn most_open_files(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The soft limit on open descriptors in `/proc/PID/limits` (proc_pid_limits(5)). `None` if there is no limit or no such

@@ -27,6 +27,13 @@ struct LimitedGroup {
     usage: Option<PathBuf>,
 }
 
+/// The processors that the cgroup of a process lets it use; `None` where it has no limit.
+pub(super) fn cores(paths: &KernelPaths, pid: Pid) -> Option<f64> {
+    let mut sampler = QuotaSampler::new(paths, pid);
+    sampler.locate();
+    sampler.group.map(|group| group.cores)
+}
+
 impl QuotaSampler {
     pub(super) fn new(paths: &KernelPaths, pid: Pid) -> Self {
         Self { membership: Membership::of(paths, pid), group: None }

@@ -1,0 +1,192 @@
+//! What on a host would spoil a measurement: facts of it, twice, a moment apart, and what they mean.
+
+mod facts;
+mod rules;
+
+pub use facts::{Facts, HostProcess, Processor, Sockets, Subject, SubjectFacts};
+
+use crate::counters::Tracked;
+
+/// Something that would spoil a measurement, or may.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// A process may open few files, and a connection is one.
+    OpenFiles {
+        /// Whose limit it is.
+        of: Subject,
+        /// The limit.
+        limit: u64,
+    },
+    /// There are few local ports.
+    FewPorts {
+        /// How many.
+        ports: u64,
+    },
+    /// Many local ports are held by connections that have ended.
+    TimeWait {
+        /// How many.
+        held: u64,
+        /// How many ports there are.
+        ports: u64,
+        /// `net.ipv4.tcp_tw_reuse`: 0 off, 1 on, 2 on loopback alone.
+        reuse: Option<u64>,
+    },
+    /// Listen queues are short.
+    ListenQueue {
+        /// `net.core.somaxconn`.
+        limit: u64,
+    },
+    /// The queue of handshakes is short.
+    SynQueue {
+        /// `net.ipv4.tcp_max_syn_backlog`.
+        limit: u64,
+    },
+    /// Packets that arrive were dropped from a full queue.
+    PacketsDropped {
+        /// How many a second.
+        per_s: f64,
+        /// `net.core.netdev_max_backlog`.
+        limit: Option<u64>,
+    },
+    /// The table of tracked connections is nearly full.
+    Tracking {
+        /// Its use.
+        table: Tracked,
+    },
+    /// Processors run slower when there is little to do.
+    Governor {
+        /// The governor.
+        name: String,
+        /// How many processors have it.
+        processors: u32,
+    },
+    /// Processors that are idle take long to wake.
+    IdleStates {
+        /// How long from the deepest state, microseconds.
+        wake_us: u64,
+        /// How many processors may enter it.
+        processors: u32,
+    },
+    /// Generator and server may run on the same processors.
+    SharedProcessors {
+        /// How many they share.
+        shared: u32,
+        /// How many the server may use.
+        servers: u32,
+    },
+    /// Processors of the generator and of the server are halves of one core.
+    SharedCores {
+        /// One of the generator's, and its sibling of the server's.
+        pair: [u32; 2],
+    },
+    /// The server may run on several nodes of memory.
+    Nodes {
+        /// How many.
+        nodes: u32,
+    },
+    /// The hypervisor gave this host's processors to others.
+    Steal {
+        /// Share of their time, 0 to 1.
+        share: f64,
+    },
+    /// A cgroup limits the processors of a process.
+    Quota {
+        /// Whose limit it is.
+        of: Subject,
+        /// How many.
+        cores: f64,
+    },
+    /// Memory was read back from swap.
+    Swapping {
+        /// Pages a second.
+        pages_per_s: f64,
+    },
+    /// The kernel gives large pages to everybody, and moves memory to make them.
+    HugePages,
+    /// A process that is no part of the measurement is at work.
+    Neighbour {
+        /// Its name.
+        name: String,
+        /// Its number.
+        pid: u32,
+        /// Processors in use.
+        cores: f64,
+    },
+    /// Reading the clock takes a system call.
+    Clock {
+        /// The source in use.
+        source: String,
+        /// A faster one that is there.
+        better: Option<String>,
+    },
+    /// A link is slow, or takes turns.
+    Link {
+        /// Its name.
+        name: String,
+        /// Bits a second.
+        bits_per_s: f64,
+        /// Whether both directions work at once.
+        full_duplex: bool,
+    },
+    /// This nstar was built without optimisation.
+    DebugBuild,
+}
+
+/// How sure it is that a fault changes the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// It does.
+    Sure,
+    /// It does for servers or loads of some kind, which are named with it.
+    Depends,
+    /// It may.
+    Possible,
+}
+
+impl Fault {
+    /// How sure it is that it changes the figures.
+    pub fn certainty(&self) -> Certainty {
+        match self {
+            Self::PacketsDropped { .. }
+            | Self::SharedProcessors { .. }
+            | Self::Steal { .. }
+            | Self::Swapping { .. }
+            | Self::Neighbour { .. }
+            | Self::DebugBuild => Certainty::Sure,
+            Self::OpenFiles { .. }
+            | Self::FewPorts { .. }
+            | Self::TimeWait { .. }
+            | Self::ListenQueue { .. }
+            | Self::SynQueue { .. }
+            | Self::Tracking { .. }
+            | Self::SharedCores { .. }
+            | Self::Quota { .. }
+            | Self::Clock { .. }
+            | Self::Link { .. } => Certainty::Depends,
+            Self::Governor { .. } | Self::IdleStates { .. } | Self::Nodes { .. } | Self::HugePages => {
+                Certainty::Possible
+            }
+        }
+    }
+}
+
+/// The faults that are worth a word before a sweep, two at most: those that change the figures of some loads and servers, and of which
+/// the run itself would not warn.
+pub fn worth_a_word(faults: &[Fault]) -> impl Iterator<Item = &Fault> {
+    const MOST: usize = 2;
+    let is_told_by_the_run = |fault: &&Fault| {
+        matches!(fault, Fault::DebugBuild | Fault::SharedProcessors { .. } | Fault::Quota { .. })
+    };
+    let weighs = |fault: &&Fault| fault.certainty() != Certainty::Possible;
+    faults.iter().filter(weighs).filter(move |fault| !is_told_by_the_run(fault)).take(MOST)
+}
+
+/// Everything that the facts show, surest first. The first look is before the second.
+pub fn faults(first: &Facts, second: &Facts) -> Vec<Fault> {
+    let mut found = rules::all(first, second);
+    found.sort_by_key(Fault::certainty);
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! The rules: which facts are faults. Kernels as they come from a distribution break none of those about limits.
+
+use std::collections::BTreeSet;
+
+use super::{Facts, Fault, Subject};
+
+/// A thousand users, and some files besides.
+const FILES_MIN: u64 = 1_100;
+
+/// Fewer local ports than these are used up by a connection for each request within seconds.
+const PORTS_MIN: u64 = 10_000;
+
+/// The share of the ports held by connections that have ended, from which on requests may soon find none.
+const PORTS_HELD: f64 = 0.5;
+
+/// Kernels before 5.4 had 128, later ones 4 096.
+const LISTEN_QUEUE_MIN: u64 = 1_024;
+
+/// Kernels choose 128 where there is hardly any memory.
+const SYN_QUEUE_MIN: u64 = 256;
+
+/// The share of the table of tracked connections from which on it may fill up during a load.
+const TRACKED: f64 = 0.5;
+
+/// Waking takes as long as a fast response from here on, microseconds.
+const WAKE_US: u64 = 100;
+
+/// The share of the processors' time that the hypervisor may take.
+const STEAL: f64 = 0.01;
+
+/// Processors that a stranger may use.
+const NEIGHBOUR_CORES: f64 = 0.05;
+
+/// Slower links fill up before a server does.
+const LINK_BITS_PER_S: f64 = 1e9;
+
+/// Sources of the clock that are read without a system call, or nearly so.
+const FAST_CLOCKS: [&str; 5] =
+    ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "pvclock"];
+
+/// Every fault, in no order.
+pub(super) fn all(first: &Facts, second: &Facts) -> Vec<Fault> {
+    let rules = [limits, sockets, processors, placement, clock];
+    let mut found: Vec<Fault> = rules.iter().flat_map(|rule| rule(second)).collect();
+    found.extend(meanwhile(first, second));
+    found
+}
+
+fn limits(facts: &Facts) -> Vec<Fault> {
+    let of = |(subject, limits): &(Subject, super::SubjectFacts)| {
+        let files = limits.open_files.filter(|limit| *limit < FILES_MIN);
+        let files = files.map(|limit| Fault::OpenFiles { of: subject.clone(), limit });
+        let quota = limits.quota_cores.map(|cores| Fault::Quota { of: subject.clone(), cores });
+        files.into_iter().chain(quota).collect::<Vec<_>>()
+    };
+    let slow = |(name, bits_per_s, full_duplex): &(String, f64, bool)| {
+        (*bits_per_s < LINK_BITS_PER_S || !full_duplex).then(|| Fault::Link {
+            name: name.clone(),
+            bits_per_s: *bits_per_s,
+            full_duplex: *full_duplex,
+        })
+    };
+    facts.subjects.iter().flat_map(of).chain(facts.links.iter().filter_map(slow)).collect()
+}
+
+fn sockets(facts: &Facts) -> Vec<Fault> {
+    let sockets = &facts.sockets;
+    let ports = sockets.ports.unwrap_or(0);
+    let held = ports > 0 && sockets.time_wait as f64 >= PORTS_HELD * ports as f64;
+    let table = sockets.tracked.filter(|table| table.most > 0);
+    [
+        sockets.ports.filter(|ports| *ports < PORTS_MIN).map(|ports| Fault::FewPorts { ports }),
+        held.then_some(Fault::TimeWait { held: sockets.time_wait, ports, reuse: sockets.reuse }),
+        sockets
+            .listen_queue
+            .filter(|limit| *limit < LISTEN_QUEUE_MIN)
+            .map(|limit| Fault::ListenQueue { limit }),
+        sockets.syn_queue.filter(|limit| *limit < SYN_QUEUE_MIN).map(|limit| Fault::SynQueue { limit }),
+        table
+            .filter(|table| table.connections as f64 >= TRACKED * table.most as f64)
+            .map(|table| Fault::Tracking { table }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn processors(facts: &Facts) -> Vec<Fault> {
+    let slow = |governor: &&String| governor.as_str() != "performance";
+    let governors: Vec<&String> =
+        facts.processors.iter().filter_map(|processor| processor.governor.as_ref()).filter(slow).collect();
+    let wakes = facts.processors.iter().filter_map(|processor| processor.wake_us);
+    let wakes: Vec<u64> = wakes.filter(|wake_us| *wake_us >= WAKE_US).collect();
+    let governor = governors
+        .first()
+        .map(|name| Fault::Governor { name: (*name).clone(), processors: governors.len() as u32 });
+    let idle = wakes
+        .iter()
+        .max()
+        .map(|wake_us| Fault::IdleStates { wake_us: *wake_us, processors: wakes.len() as u32 });
+    let pages = facts.huge_pages.as_deref() == Some("always");
+    governor.into_iter().chain(idle).chain(pages.then_some(Fault::HugePages)).collect()
+}
+
+/// Where generator and server run, if both are known.
+fn placement(facts: &Facts) -> Vec<Fault> {
+    let allowed = |generator: bool| -> BTreeSet<u32> {
+        let of = facts.subjects.iter().filter(|(subject, _)| (*subject == Subject::Generator) == generator);
+        of.flat_map(|(_, limits)| &limits.allowed).copied().collect()
+    };
+    let (generator, servers) = (allowed(true), allowed(false));
+    if generator.is_empty() || servers.is_empty() {
+        return Vec::new();
+    }
+    let shared = generator.intersection(&servers).count() as u32;
+    let pair = || {
+        let of_generator = facts.processors.iter().filter(|processor| generator.contains(&processor.number));
+        let pairs = of_generator
+            .flat_map(|processor| processor.siblings.iter().map(move |sibling| [processor.number, *sibling]));
+        pairs.into_iter().find(|[own, sibling]| own != sibling && servers.contains(sibling))
+    };
+    let together = match shared {
+        0 => pair().map(|pair| Fault::SharedCores { pair }),
+        shared => Some(Fault::SharedProcessors { shared, servers: servers.len() as u32 }),
+    };
+    let on_server = facts.processors.iter().filter(|processor| servers.contains(&processor.number));
+    let nodes: BTreeSet<u32> = on_server.filter_map(|processor| processor.node).collect();
+    let apart = (nodes.len() > 1).then_some(Fault::Nodes { nodes: nodes.len() as u32 });
+    together.into_iter().chain(apart).collect()
+}
+
+fn clock(facts: &Facts) -> Vec<Fault> {
+    let is_fast = |source: &str| FAST_CLOCKS.contains(&source);
+    let slow = facts.clock.as_ref().filter(|source| !is_fast(source));
+    let better = facts.clocks.iter().find(|source| is_fast(source)).cloned();
+    let clock = slow.map(|source| Fault::Clock { source: source.clone(), better });
+    clock.into_iter().chain(facts.debug_build.then_some(Fault::DebugBuild)).collect()
+}
+
+/// What happened between two looks.
+fn meanwhile(first: &Facts, second: &Facts) -> Vec<Fault> {
+    let elapsed_us = second.at_us.saturating_sub(first.at_us);
+    if elapsed_us == 0 {
+        return Vec::new();
+    }
+    let seconds = elapsed_us as f64 / 1e6;
+    let per_s = |before: u64, after: u64| after.saturating_sub(before) as f64 / seconds;
+    let mut found = Vec::new();
+    let dropped = per_s(first.sockets.packets_dropped, second.sockets.packets_dropped);
+    if dropped > 0.0 {
+        found.push(Fault::PacketsDropped { per_s: dropped, limit: second.sockets.packet_queue });
+    }
+    let pages_per_s = per_s(first.swapped_in_pages, second.swapped_in_pages);
+    if pages_per_s > 0.0 {
+        found.push(Fault::Swapping { pages_per_s });
+    }
+    let steal = |facts: &Facts| facts.cpus.iter().map(|cpu| cpu.steal_us).sum::<u64>();
+    let processors = second.cpus.len().max(1) as f64;
+    let share = steal(second).saturating_sub(steal(first)) as f64 / elapsed_us as f64 / processors;
+    if share >= STEAL {
+        found.push(Fault::Steal { share });
+    }
+    found.extend(neighbours(first, second, elapsed_us as f64));
+    found
+}
+
+/// The strangers that were most at work, three at most.
+fn neighbours(first: &Facts, second: &Facts, elapsed_us: f64) -> Vec<Fault> {
+    const MOST: usize = 3;
+    let mut at_work: Vec<(f64, &super::HostProcess)> = second
+        .processes
+        .iter()
+        .filter(|process| !process.is_ours)
+        .filter_map(|process| {
+            let same = |other: &&super::HostProcess| other.pid == process.pid && other.name == process.name;
+            let before = first.processes.iter().find(same)?;
+            let cores = process.cpu_us.saturating_sub(before.cpu_us) as f64 / elapsed_us;
+            (cores >= NEIGHBOUR_CORES).then_some((cores, process))
+        })
+        .collect();
+    at_work.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let fault = |(cores, process): (f64, &super::HostProcess)| Fault::Neighbour {
+        name: process.name.clone(),
+        pid: process.pid,
+        cores,
+    };
+    at_work.into_iter().take(MOST).map(fault).collect()
+}

@@ -1,0 +1,124 @@
+//! Each fault alone is found, and a host without faults has none.
+
+use super::*;
+use crate::counters::Cpu;
+
+/// Two looks, a second apart, at a host without faults: the server on processor 0, the generator on processor 1.
+fn healthy() -> [Facts; 2] {
+    let cpu = |number| Cpu { number, user_us: 500_000, idle_us: 500_000, ..Cpu::default() };
+    let processor = |number| Processor {
+        number,
+        governor: Some("performance".into()),
+        wake_us: Some(2),
+        siblings: vec![number],
+        node: Some(0),
+    };
+    let subject =
+        |allowed| SubjectFacts { open_files: Some(65_536), allowed: vec![allowed], quota_cores: None };
+    let server = Subject::Server { name: "app".into(), pid: 7 };
+    let process = |pid: u32, name: &str, is_ours| HostProcess { pid, name: name.into(), cpu_us: 0, is_ours };
+    let first = Facts {
+        at_us: 0,
+        cpus: vec![cpu(0), cpu(1)],
+        processors: vec![processor(0), processor(1)],
+        clock: Some("tsc".into()),
+        clocks: vec!["tsc".into(), "hpet".into()],
+        huge_pages: Some("madvise".into()),
+        processes: vec![process(7, "app", true), process(9, "backup", false)],
+        subjects: vec![(Subject::Generator, subject(1)), (server, subject(0))],
+        sockets: Sockets {
+            listen_queue: Some(4_096),
+            syn_queue: Some(512),
+            packet_queue: Some(1_000),
+            packets_dropped: 5,
+            ports: Some(28_232),
+            time_wait: 100,
+            reuse: Some(2),
+            tracked: Some(Tracked { connections: 100, most: 65_536, refused: 0 }),
+        },
+        links: vec![("eth0".into(), 1e10, true)],
+        ..Facts::default()
+    };
+    let mut second = first.clone();
+    second.at_us = 1_000_000;
+    second.processes[0].cpu_us = 900_000;
+    second.processes[1].cpu_us = 10_000;
+    [first, second]
+}
+
+#[test]
+fn a_healthy_host_has_no_fault() {
+    let [first, second] = healthy();
+    assert_eq!(faults(&first, &second), []);
+    assert_eq!(faults(&Facts::default(), &Facts::default()), [], "what is not known is no fault");
+}
+
+/// The name of a fault, and how to plant it in the second look.
+type Plant = (&'static str, fn(&mut Facts));
+
+#[test]
+fn each_fault_is_found_alone() {
+    let plant: [Plant; 20] = [
+        ("OpenFiles", |facts| facts.subjects[1].1.open_files = Some(1_024)),
+        ("Quota", |facts| facts.subjects[1].1.quota_cores = Some(0.5)),
+        ("Link", |facts| facts.links[0].1 = 1e8),
+        ("FewPorts", |facts| facts.sockets.ports = Some(1_000)),
+        ("TimeWait", |facts| facts.sockets.time_wait = 20_000),
+        ("ListenQueue", |facts| facts.sockets.listen_queue = Some(128)),
+        ("SynQueue", |facts| facts.sockets.syn_queue = Some(128)),
+        ("PacketsDropped", |facts| facts.sockets.packets_dropped = 9),
+        ("Tracking", |facts| {
+            facts.sockets.tracked = Some(Tracked { connections: 60, most: 100, refused: 0 })
+        }),
+        ("Governor", |facts| facts.processors[1].governor = Some("powersave".into())),
+        ("IdleStates", |facts| facts.processors[1].wake_us = Some(200)),
+        ("HugePages", |facts| facts.huge_pages = Some("always".into())),
+        ("SharedProcessors", |facts| facts.subjects[0].1.allowed = vec![0, 1]),
+        ("SharedCores", |facts| facts.processors[1].siblings = vec![0, 1]),
+        ("Nodes", |facts| {
+            let third = Processor { number: 2, node: Some(1), ..Processor::default() };
+            facts.processors.push(third);
+            facts.subjects[1].1.allowed = vec![0, 2];
+        }),
+        ("Clock", |facts| facts.clock = Some("hpet".into())),
+        ("DebugBuild", |facts| facts.debug_build = true),
+        ("Steal", |facts| facts.cpus[0].steal_us = 50_000),
+        ("Swapping", |facts| facts.swapped_in_pages = 3),
+        ("Neighbour", |facts| facts.processes[1].cpu_us = 400_000),
+    ];
+    for (name, fault) in plant {
+        let [first, mut second] = healthy();
+        fault(&mut second);
+        let found = faults(&first, &second);
+        let [one] = found.as_slice() else { panic!("{name}: {found:?}") };
+        assert_eq!(debug_name(one), name);
+    }
+}
+
+/// The name of the variant.
+fn debug_name(fault: &Fault) -> String {
+    let text = format!("{fault:?}");
+    text.split([' ', '{']).next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_surest_come_first_and_strangers_by_what_they_use() {
+    let [first, mut second] = healthy();
+    second.huge_pages = Some("always".into());
+    second.sockets.listen_queue = Some(128);
+    second.processes[1].cpu_us = 400_000;
+    let found: Vec<Certainty> = faults(&first, &second).iter().map(Fault::certainty).collect();
+    assert_eq!(found, [Certainty::Sure, Certainty::Depends, Certainty::Possible]);
+}
+
+#[test]
+fn before_a_sweep_two_faults_are_worth_a_word() {
+    let [_, mut facts] = healthy();
+    facts.debug_build = true;
+    facts.huge_pages = Some("always".into());
+    assert_eq!(worth_a_word(&faults(&facts, &facts)).count(), 0);
+    facts.sockets.listen_queue = Some(128);
+    facts.sockets.syn_queue = Some(128);
+    facts.sockets.ports = Some(1_000);
+    assert_eq!(worth_a_word(&faults(&facts, &facts)).count(), 2);
+}

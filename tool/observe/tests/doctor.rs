@@ -1,0 +1,148 @@
+//! A tree of files that imitates a host with ten faults, and one with none.
+
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
+use std::path::Path;
+
+use analysis::counters::Tracked;
+use analysis::doctor::{Fault, Subject, faults};
+use observe::{KernelPaths, facts_in, find_in};
+
+const GENERATOR: u32 = 50;
+const SERVER: u32 = 7;
+
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    /// A host without faults: nginx on processor 0, the generator on processor 1.
+    fn healthy() -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        tree.file("proc/stat", "cpu0 1 0 1 9 0 0 0 0 0 0\ncpu1 1 0 1 9 0 0 0 0 0 0\n");
+        tree.process(GENERATOR, "nstar", "1", 65_536);
+        tree.process(SERVER, "nginx", "0", 65_536);
+        tree.process(9, "backup", "0-1", 1_024);
+        for (name, text) in [
+            ("core/somaxconn", "4096"),
+            ("core/netdev_max_backlog", "1000"),
+            ("ipv4/tcp_max_syn_backlog", "512"),
+            ("ipv4/tcp_tw_reuse", "2"),
+            ("ipv4/ip_local_port_range", "32768\t60999"),
+            ("netfilter/nf_conntrack_max", "65536"),
+        ] {
+            tree.file(&format!("proc/sys/net/{name}"), text);
+        }
+        tree.file("proc/net/stat/nf_conntrack", "entries found\n00000010 00000000\n");
+        tree.file("proc/net/sockstat", "TCP: inuse 3 orphan 0 tw 10 alloc 4 mem 1\n");
+        tree.file("proc/vmstat", "pswpin 4\n");
+        for processor in [0, 1] {
+            tree.of_cpu(processor, "cpufreq/scaling_governor", "performance");
+            tree.of_cpu(processor, "cpuidle/state1/latency", "2");
+            tree.of_cpu(processor, "topology/thread_siblings_list", &processor.to_string());
+        }
+        tree.file("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
+        tree.file("sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet\n");
+        tree.file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+        tree.listener();
+        tree
+    }
+
+    fn file(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn link(&self, path: &str, target: &str) {
+        let path = self.0.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, path).unwrap();
+    }
+
+    fn of_cpu(&self, processor: u32, name: &str, text: &str) {
+        self.file(&format!("sys/devices/system/cpu/cpu{processor}/{name}"), text);
+    }
+
+    fn process(&self, pid: u32, name: &str, allowed: &str, files: u64) {
+        self.time(pid, name, 70);
+        self.file(&format!("proc/{pid}/comm"), name);
+        self.file(&format!("proc/{pid}/status"), &format!("Cpus_allowed_list:\t{allowed}\n"));
+        self.limit(pid, files);
+    }
+
+    fn time(&self, pid: u32, name: &str, ticks: u64) {
+        let zeros = "0 ".repeat(20);
+        let stat =
+            format!("{pid} ({name}) S 1 1 1 0 -1 0 5 0 6 0 {ticks} 30 4 6 20 0 2 0 {pid}00 1 7 {zeros}\n");
+        self.file(&format!("proc/{pid}/stat"), &stat);
+    }
+
+    fn limit(&self, pid: u32, files: u64) {
+        let text =
+            format!("Max open files            {files}                 {files}                 files\n");
+        self.file(&format!("proc/{pid}/limits"), &text);
+    }
+
+    /// nginx listens on 127.0.0.1:8080.
+    fn listener(&self) {
+        let row = " 0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:0 0 0 0 77 1\n";
+        self.file("proc/net/tcp", &format!("head\n{row}"));
+        self.file("proc/net/fib_trie", "Main:\n     |-- 127.0.0.1\n        /32 host LOCAL\n");
+        for pid in [SERVER, GENERATOR, 9] {
+            self.link(&format!("proc/{pid}/ns/net"), "net:[1]");
+        }
+        self.link("proc/self/ns/net", "net:[1]");
+        self.link(&format!("proc/{SERVER}/fd/3"), "socket:[77]");
+    }
+
+    /// The faults seen from now until after `meanwhile`.
+    fn faults(&self, meanwhile: impl FnOnce(&Self)) -> Vec<Fault> {
+        let at = |name: &str| -> std::path::PathBuf { Path::new(self.0.path()).join(name) };
+        let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cgroup") };
+        let topology = find_in(&paths, ([127, 0, 0, 1], 8080).into()).unwrap();
+        assert_eq!(topology.servers, [SERVER]);
+        let look = || facts_in(&paths, GENERATOR, Some(&topology));
+        let first = look();
+        meanwhile(self);
+        // A second later, however fast the test is.
+        let mut second = look();
+        second.at_us = first.at_us + 1_000_000;
+        faults(&first, &second)
+    }
+}
+
+#[test]
+fn a_healthy_host_has_no_fault() {
+    assert_eq!(Tree::healthy().faults(|tree| tree.time(SERVER, "nginx", 9_000)), []);
+}
+
+#[test]
+fn ten_planted_faults_are_found_and_no_other() {
+    let tree = Tree::healthy();
+    tree.limit(SERVER, 1_024);
+    tree.file("proc/sys/net/core/somaxconn", "128\n");
+    tree.file("proc/sys/net/ipv4/ip_local_port_range", "60000\t60999\n");
+    tree.file("proc/net/sockstat", "TCP: inuse 3 orphan 0 tw 900 alloc 4 mem 1\n");
+    tree.file("proc/sys/net/netfilter/nf_conntrack_max", "20");
+    tree.of_cpu(1, "cpufreq/scaling_governor", "powersave");
+    tree.of_cpu(0, "topology/thread_siblings_list", "0-1");
+    tree.of_cpu(1, "topology/thread_siblings_list", "0-1");
+    tree.file("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
+    tree.file("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+    let found = tree.faults(|tree| tree.time(9, "backup", 70 + 50));
+    let expected = [
+        Fault::OpenFiles { of: Subject::Server { name: "nginx".into(), pid: SERVER }, limit: 1_024 },
+        Fault::ListenQueue { limit: 128 },
+        Fault::FewPorts { ports: 1_000 },
+        Fault::TimeWait { held: 900, ports: 1_000, reuse: Some(2) },
+        Fault::Tracking { table: Tracked { connections: 16, most: 20, refused: 0 } },
+        Fault::Governor { name: "powersave".into(), processors: 1 },
+        Fault::SharedCores { pair: [1, 0] },
+        Fault::Clock { source: "hpet".into(), better: Some("tsc".into()) },
+        Fault::HugePages,
+        Fault::Neighbour { name: "backup".into(), pid: 9, cores: 0.5 },
+    ];
+    for fault in &expected {
+        assert!(found.contains(fault), "{fault:?} is not among {found:?}");
+    }
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+}
