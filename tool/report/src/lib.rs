@@ -11,6 +11,7 @@ mod beside;
 pub mod comparison;
 pub mod contrast;
 mod csv;
+pub mod doctor;
 pub mod history;
 mod html;
 pub mod index;

@@ -4,6 +4,7 @@
 
 pub(crate) mod comparisons;
 pub(crate) mod contrasts;
+pub(crate) mod doctor;
 pub(crate) mod histories;
 pub(crate) mod holders;
 

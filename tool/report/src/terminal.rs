@@ -2,6 +2,7 @@
 
 pub(crate) mod comparison;
 pub(crate) mod contrast;
+pub(crate) mod doctor;
 pub(crate) mod history;
 mod plot;
 mod runs;

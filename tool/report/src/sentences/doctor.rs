@@ -1,0 +1,252 @@
+//! Words for what on a host would spoil a measurement: what it is, what it does to the figures, what mends it.
+
+use analysis::doctor::{Certainty, Fault, Subject};
+
+use crate::number;
+
+/// A fault in words.
+pub(crate) struct Told {
+    /// What it is, with numbers.
+    pub(crate) is: String,
+    /// What it does to the figures.
+    pub(crate) does: &'static str,
+    /// A command that mends it; or, where none does, what to do.
+    pub(crate) mend: String,
+}
+
+/// How sure it is, as a label.
+pub(crate) fn certainty(of: Certainty) -> &'static str {
+    match of {
+        Certainty::Sure => "spoils",
+        Certainty::Depends => "depends",
+        Certainty::Possible => "may",
+    }
+}
+
+fn told(is: impl Into<String>, does: &'static str, mend: impl Into<String>) -> Told {
+    Told { is: is.into(), does, mend: mend.into() }
+}
+
+fn subject(of: &Subject) -> String {
+    match of {
+        Subject::Generator => "the generator".to_owned(),
+        Subject::Server { name, pid } => format!("{name} (pid {pid})"),
+    }
+}
+
+fn count(number: u64) -> String {
+    number::count(number)
+}
+
+/// A fault in words.
+pub(crate) fn fault(of: &Fault) -> Told {
+    let told =
+        of_process(of).or_else(|| of_sockets(of)).or_else(|| of_traffic(of)).or_else(|| of_placement(of));
+    told.unwrap_or_else(|| of_processors(of))
+}
+
+fn of_process(of: &Fault) -> Option<Told> {
+    Some(match of {
+        Fault::OpenFiles { of: whose @ Subject::Generator, limit } => told(
+            format!("{} may open {} files.", subject(whose), count(*limit)),
+            "A user is a connection, and a connection is a file: a sweep cannot go beyond that many users.",
+            "ulimit -Hn 65536",
+        ),
+        Fault::OpenFiles { of: whose @ Subject::Server { pid, .. }, limit } => told(
+            format!("{} may open {} files.", subject(whose), count(*limit)),
+            "Beyond that many connections it refuses users or makes them wait, and N* is that of the limit.",
+            format!(
+                "prlimit --pid {pid} --nofile=65536; for good, ulimit -n or LimitNOFILE= where it is started"
+            ),
+        ),
+        Fault::Quota { of, cores } => told(
+            format!("A cgroup lets {} use {} processors.", subject(of), number::cores(*cores)),
+            "The answer is that of the quota: as meant in production, but not what the machine can do.",
+            "raise cpu.max of the cgroup, or leave it if production has the same",
+        ),
+        _ => return None,
+    })
+}
+
+fn of_sockets(of: &Fault) -> Option<Told> {
+    Some(match of {
+        Fault::FewPorts { ports } => told(
+            format!("There are {} local ports.", count(*ports)),
+            "With a connection for each request they are soon used up, and requests fail here, not at the server.",
+            "sysctl -w net.ipv4.ip_local_port_range='1024 65000'",
+        ),
+        Fault::TimeWait { held, ports, reuse } => told(
+            format!(
+                "{} of {} local ports are held by connections that have ended (TIME_WAIT); tcp_tw_reuse is {}.",
+                count(*held),
+                count(*ports),
+                reuse.map_or_else(|| "not known".to_owned(), |reuse| reuse.to_string())
+            ),
+            "With a connection for each request there may be no port left, and requests fail here.",
+            "wait a minute, or sysctl -w net.ipv4.tcp_tw_reuse=1",
+        ),
+        Fault::ListenQueue { limit } => told(
+            format!("Listen queues hold {} connections at most (somaxconn).", count(*limit)),
+            "When many users connect at once, some are turned away and try again a second later.",
+            "sysctl -w net.core.somaxconn=4096, then start the server anew",
+        ),
+        Fault::SynQueue { limit } => told(
+            format!("The queue of handshakes holds {} (tcp_max_syn_backlog).", count(*limit)),
+            "When many users connect at once, some handshakes are answered late.",
+            "sysctl -w net.ipv4.tcp_max_syn_backlog=4096",
+        ),
+        _ => return None,
+    })
+}
+
+fn of_traffic(of: &Fault) -> Option<Told> {
+    Some(match of {
+        Fault::PacketsDropped { per_s, limit } => told(
+            format!(
+                "{} packets a second are dropped from a full queue (netdev_max_backlog{}).",
+                number::quantity(*per_s),
+                limit.map_or_else(String::new, |limit| format!(" is {}", count(limit)))
+            ),
+            "Each costs a request 0.2 s or more: the longest response times are the kernel's.",
+            "sysctl -w net.core.netdev_max_backlog=10000",
+        ),
+        Fault::Tracking { table } => told(
+            format!("{} of {} tracked connections are in use.", count(table.connections), count(table.most)),
+            "When the table is full, new connections are dropped without a word.",
+            format!("sysctl -w net.netfilter.nf_conntrack_max={}", table.most.saturating_mul(4)),
+        ),
+        Fault::Link { name, bits_per_s, full_duplex } => told(
+            format!(
+                "The link {name} makes {}{}.",
+                number::prefixed(*bits_per_s, "b/s"),
+                if *full_duplex { "" } else { ", one direction at a time" }
+            ),
+            "Where load passes over it, it may be full before the server is.",
+            "another cable, port or host",
+        ),
+        _ => return None,
+    })
+}
+
+fn of_placement(of: &Fault) -> Option<Told> {
+    Some(match of {
+        Fault::SharedProcessors { shared, servers } => told(
+            format!(
+                "Generator and server may run on the same processors: {} of the server's {}.",
+                count((*shared).into()),
+                count((*servers).into())
+            ),
+            "Each takes time from the other: throughput is too low, and more so with more users.",
+            "taskset -c 0 SERVER, and nstar sweep --cpus 1",
+        ),
+        Fault::SharedCores { pair: [own, other] } => told(
+            format!("Processor {own} of the generator and {other} of the server are halves of one core."),
+            "When both are busy, each runs at little more than half of its speed.",
+            "give them processors of other cores: lscpu -e lists them",
+        ),
+        Fault::Nodes { nodes } => told(
+            format!("The server may run on {} nodes of memory.", count((*nodes).into())),
+            "Where it lands differs from start to start, and its speed with that.",
+            "numactl --cpunodebind=0 --membind=0 SERVER",
+        ),
+        Fault::Steal { share } => told(
+            format!("The hypervisor takes {} of the processors' time.", number::percent(*share)),
+            "Throughput is lower by as much, and differs from minute to minute.",
+            "a quieter or dedicated host; repeats, and nstar compare",
+        ),
+        Fault::Neighbour { name, pid, cores } => told(
+            format!("{name} (pid {pid}) uses {} processors.", number::cores(*cores)),
+            "What it uses, the server or the generator lacks.",
+            format!(
+                "measure when it is not at work, or give it a processor of its own: taskset -a -cp LIST {pid}"
+            ),
+        ),
+        _ => return None,
+    })
+}
+
+fn of_processors(of: &Fault) -> Told {
+    match of {
+        Fault::Governor { name, processors } => told(
+            format!("The speed of {} processors is governed by '{name}'.", count((*processors).into())),
+            "With few users the server is slower than it could be, so that throughput grows for other reasons than users.",
+            "for f in /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; do echo performance > $f; done",
+        ),
+        Fault::IdleStates { wake_us, processors } => told(
+            format!(
+                "{} processors may sleep so deep that waking takes {}.",
+                count((*processors).into()),
+                number::time(*wake_us as f64)
+            ),
+            "Response times of few users include waking.",
+            "cpupower idle-set -D 50",
+        ),
+        Fault::Swapping { pages_per_s } => told(
+            format!("{} pages a second are read back from swap.", number::quantity(*pages_per_s)),
+            "Response times include reading from a disk.",
+            "free memory, then swapoff -a",
+        ),
+        Fault::HugePages => told(
+            "The kernel gives large pages to everybody.",
+            "It now and then moves memory to make them, and processes stop for a moment; throughput differs from start to start.",
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        Fault::Clock { source, better } => told(
+            format!("The clock is read from {source}."),
+            "Whoever reads the clock for each request, as most servers and nstar do, pays a system call or more for it.",
+            match better {
+                Some(better) => format!(
+                    "echo {better} > /sys/devices/system/clocksource/clocksource0/current_clocksource"
+                ),
+                None => "another host or hypervisor: there is no faster one here".to_owned(),
+            },
+        ),
+        // All others have their words above.
+        _ => told(
+            "This nstar was built without optimisation.",
+            "The generator is full long before it would be.",
+            "cargo build --release",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use analysis::counters::Tracked;
+
+    use super::*;
+
+    #[test]
+    fn every_fault_has_words_of_its_own() {
+        let server = Subject::Server { name: "app".into(), pid: 7 };
+        let table = Tracked { connections: 9, most: 10, refused: 0 };
+        let all = [
+            Fault::OpenFiles { of: Subject::Generator, limit: 64 },
+            Fault::OpenFiles { of: server.clone(), limit: 64 },
+            Fault::Quota { of: server, cores: 0.5 },
+            Fault::FewPorts { ports: 100 },
+            Fault::TimeWait { held: 90, ports: 100, reuse: Some(0) },
+            Fault::ListenQueue { limit: 128 },
+            Fault::SynQueue { limit: 128 },
+            Fault::PacketsDropped { per_s: 4.0, limit: Some(1_000) },
+            Fault::Tracking { table },
+            Fault::Link { name: "eth0".into(), bits_per_s: 1e8, full_duplex: false },
+            Fault::Governor { name: "powersave".into(), processors: 2 },
+            Fault::IdleStates { wake_us: 200, processors: 2 },
+            Fault::SharedProcessors { shared: 1, servers: 2 },
+            Fault::SharedCores { pair: [0, 1] },
+            Fault::Nodes { nodes: 2 },
+            Fault::Steal { share: 0.1 },
+            Fault::Swapping { pages_per_s: 3.0 },
+            Fault::HugePages,
+            Fault::Neighbour { name: "backup".into(), pid: 9, cores: 0.5 },
+            Fault::Clock { source: "hpet".into(), better: None },
+            Fault::DebugBuild,
+        ];
+        let told: BTreeSet<String> = all.iter().map(|of| fault(of).is).collect();
+        assert_eq!(told.len(), all.len(), "{told:?}");
+        assert!(all.iter().map(fault).all(|told| !told.does.is_empty() && !told.mend.is_empty()));
+    }
+}
