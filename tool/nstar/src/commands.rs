@@ -1,6 +1,7 @@
 //! The commands; each reads as its stages in order.
 
 mod compare;
+mod doctor;
 pub mod experiment;
 mod external;
 #[cfg(feature = "fleet")]
@@ -42,6 +43,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Report(flags) => show(&flags),
         Command::Compare(flags) => compare::run(&flags),
         Command::History(flags) => history::run(&flags),
+        Command::Doctor(flags) => doctor::run(&flags),
         Command::Lab(passed) => external::run(None, passed.arguments),
         Command::Serve(passed) => external::run(Some("serve"), passed.arguments),
         Command::Share(passed) => external::run(Some("share"), passed.arguments),

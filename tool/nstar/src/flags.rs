@@ -3,6 +3,7 @@
 mod agent;
 mod compare;
 mod database;
+mod doctor;
 mod experiment;
 #[cfg(feature = "fleet")]
 mod fleet;
@@ -24,6 +25,7 @@ pub use self::{
     agent::Agent,
     compare::{Compare, History},
     database::DatabaseLogin,
+    doctor::Doctor,
     experiment::{Conditions, Experiment},
     generate::{Generate, LostGenerator},
     load::{Drive, Load, Output, Sweep, Target},
@@ -84,6 +86,8 @@ pub enum Command {
     Compare(Compare),
     /// Show the runs of a folder in the order of time, and where their figures changed
     History(History),
+    /// Look for what on this host would spoil a measurement
+    Doctor(Doctor),
     /// Run an experiment of the testbed; with no name: start its file server and sweep it (nstar-lab)
     #[command(disable_help_flag = true)]
     Lab(External),

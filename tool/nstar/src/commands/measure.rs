@@ -4,16 +4,18 @@ use std::{str::FromStr, time::Duration};
 
 use ::load::{
     Arrivals, CEILING_BODY_BYTES, CEILING_USERS, Ceiling, Pacing, RequestTemplate, Scenario, Stop, Url,
+    resolve,
 };
 use ::sweep::{
     conclusion::Circumstances,
     database::DatabaseUrl,
+    doctor::glance,
     elsewhere::Observe,
     fleet::Generators,
     single::{self, LoadPlan},
     sweep::{self, Confirming, SweepPlan},
 };
-use analysis::search::UsersRange;
+use analysis::{doctor::worth_a_word, search::UsersRange};
 use report::progress::GeneratorCeiling;
 
 use super::{plan, repeats};
@@ -44,11 +46,21 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
+    advise(&plan, &progress);
     let run = sweep::sweep(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
     progress.finish();
     files.write(&run)?;
     output::show(&run, &flags.show, &files.names())?;
     Ok(output::exit_of(&run, &flags.show, &interrupt))
+}
+
+/// Says the two things on this host that matter most to the sweep, if settings alone show any.
+pub(super) fn advise(plan: &SweepPlan, progress: &Progress) {
+    let bases = plan.load.scenario.bases().iter();
+    let addresses: Vec<_> = bases.flat_map(|base| resolve(base).unwrap_or_default()).collect();
+    for fault in worth_a_word(&glance(&addresses)) {
+        progress.say(&report::doctor::in_short(fault));
+    }
 }
 
 fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {

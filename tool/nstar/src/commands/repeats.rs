@@ -36,7 +36,8 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let files = files(flags, repeats)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    let (mut points, mut written, mut worst) = (Vec::new(), Vec::new(), Exit::Done);
+    super::measure::advise(plan, &progress);
+    let (mut points, mut worst) = (Vec::new(), Exit::Done);
     for (files, number) in files.iter().zip(1u32..) {
         progress.say(&report::progress::repeat(number, repeats.into()));
         if let Some(command) = &flags.repeat.restart {
@@ -50,8 +51,7 @@ pub(super) fn run(
         files.write(&run)?;
         worst = worst.or_worse(output::exit_of(&run, &flags.show, interrupt));
         let file = files.run.display().to_string();
-        points.push(Point::of(&Given { file: file.clone(), run }));
-        written.push(file);
+        points.push(Point::of(&Given { file, run }));
         if interrupt.signal().is_some() {
             break;
         }

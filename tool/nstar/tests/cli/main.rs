@@ -5,6 +5,7 @@ mod cold;
 mod common;
 mod compare;
 mod confirm;
+mod doctor;
 mod experiment;
 mod external;
 #[cfg(feature = "fleet")]
