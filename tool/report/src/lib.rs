@@ -32,5 +32,5 @@ pub use csv::csv;
 pub use html::{RenderError, html};
 pub use json::{Document, ReadError, json, parse, read, schema};
 pub use printable::{printable, printable_painted};
-pub use sentences::warning_text;
+pub use sentences::{generator_lost, warning_text};
 pub use terminal::{TerminalOptions, terminal};

@@ -31,6 +31,7 @@ use analysis::ticks::{ErrorCounts, ErrorKind};
 
 pub(crate) use confirmation::{confirmation, tested};
 pub(crate) use doubts::doubt;
+pub use generator::generator_lost;
 pub(crate) use warnings::warning;
 
 use crate::number;

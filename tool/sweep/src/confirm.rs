@@ -46,8 +46,8 @@ const SETTLING: Duration = Duration::from_millis(60);
 /// Tiers beyond these are left alone: all of them together would take minutes.
 const TIERS_MAX: usize = 6;
 
-/// Slows the tiers of a sweep in turn. `None` where there is nothing to test: throughput never stopped growing, or no more
-/// users than N* are allowed.
+/// Slows the tiers of a sweep in turn. `None` where there is nothing to test: throughput never stopped growing, no more
+/// users than N* are allowed, or no load can be made any longer.
 pub(crate) fn confirm(
     driver: &mut impl Driver,
     swept: &Swept<'_>,
@@ -67,14 +67,22 @@ pub(crate) fn confirm(
     if !chosen.is_empty() {
         // Where one of several generators is lost, the others begin again.
         while let Err(error) = begin(driver, swept.think, users, stretch, interrupt) {
-            let DriveError::Again(_) = error else { return Err(error.into()) };
+            match error {
+                DriveError::Again(_) => {}
+                DriveError::Over(_) => return Ok(None),
+                DriveError::Load(error) => return Err(error.into()),
+            }
         }
     }
+    let mut over = false;
     for (processes, pids) in chosen {
-        let slowed = if stage.prepare(interrupt)? {
+        let slowed = if !over && stage.prepare(interrupt)? {
             stage.listener.on(&Event::Slowing { processes: processes.clone() });
             match slow(driver, &pids, stretch, interrupt) {
-                Err(DriveError::Again(_)) => Slowed::LeftAlone(LeftAloneReason::NoTime),
+                Err(error @ (DriveError::Again(_) | DriveError::Over(_))) => {
+                    over = matches!(error, DriveError::Over(_));
+                    Slowed::LeftAlone(LeftAloneReason::NoTime)
+                }
                 other => other?,
             }
         } else {

@@ -30,7 +30,7 @@ pub trait Driver {
     /// Drives for this long, or until interrupted, and returns the slices counted meanwhile.
     ///
     /// # Errors
-    /// If no load can be made any longer; [`DriveError::Again`] if it can, but what was being measured is worth nothing.
+    /// If no load can be made any longer; [`DriveError::Again`] if it can. What was being measured is worth nothing then.
     fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, DriveError>;
 }
 
@@ -40,12 +40,12 @@ pub enum DriveError {
     /// It cannot be made here.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It cannot be made elsewhere.
-    #[error(transparent)]
-    Fleet(#[from] FleetError),
     /// One of several generators was lost. The others can begin again, with the same users.
     #[error(transparent)]
     Again(FleetError),
+    /// It cannot be made elsewhere any longer. What was measured before stands.
+    #[error(transparent)]
+    Over(FleetError),
 }
 
 /// The generator of this process, or several elsewhere.
@@ -78,6 +78,13 @@ pub(crate) struct Making<'a> {
 pub(crate) struct Told {
     pub(crate) hosts: Vec<GeneratorHost>,
     pub(crate) troubles: Vec<(String, GeneratorTrouble)>,
+}
+
+impl Told {
+    /// Whether no load can be made any longer.
+    pub(crate) fn is_over(&self) -> bool {
+        self.troubles.iter().any(|(_, trouble)| trouble.ended_run())
+    }
 }
 
 impl Source {

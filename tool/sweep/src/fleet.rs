@@ -60,7 +60,7 @@ pub enum OnLoss {
     /// What was being measured is measured again without it, and that is told.
     #[default]
     Repeat,
-    /// The run fails.
+    /// The run ends, with the steps that are complete by then.
     End,
 }
 
@@ -82,11 +82,11 @@ pub enum FleetError {
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// One was lost, or cannot make the load.
-    #[error("the generator on {name} {}", lost(loss))]
+    #[error("the generator on {name} was lost")]
     Lost {
         /// Its name.
         name: String,
-        /// How it was lost.
+        /// How it was lost; `report` puts it into words.
         loss: GeneratorLoss,
     },
     /// One may not have as many users as it is to have.
@@ -102,24 +102,6 @@ pub enum FleetError {
         /// Users that the limit allows.
         allowed: u32,
     },
-}
-
-fn lost(loss: &GeneratorLoss) -> String {
-    match loss {
-        GeneratorLoss::Ended { code, stderr } => {
-            let code =
-                code.map_or_else(|| " by a signal".to_owned(), |code| format!(" with exit code {code}"));
-            let said = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
-            format!("ended{code}{said}")
-        }
-        GeneratorLoss::Disconnected { reason } => format!("was lost: {reason}"),
-        GeneratorLoss::Malformed => "sent what no generator sends".to_owned(),
-        GeneratorLoss::Flooded => "sent more than a generator may".to_owned(),
-        GeneratorLoss::Silent { silent_s } => {
-            format!("sent nothing for {silent_s:.0} s: it, or the way there, stalled")
-        }
-        GeneratorLoss::Failed { reason } => format!("says: {reason}"),
-    }
 }
 
 /// Generators that make a load together.
@@ -274,6 +256,7 @@ impl Fleet {
 
     /// Collects ticks for this long, or until interrupted.
     pub(crate) fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
+        self.check_not_over()?;
         if self.pending {
             self.begin(None)?;
         }
@@ -297,6 +280,7 @@ impl Fleet {
         if let Stop::Time(time) = stop {
             return self.collect(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), interrupt);
         }
+        self.check_not_over()?;
         self.begin(Some(stop))?;
         let (mut ticks, begun_us) = (Vec::<Tick>::new(), self.under_way.1);
         loop {
@@ -355,10 +339,32 @@ impl Fleet {
         Ok(())
     }
 
-    /// Has all begin at one instant.
-    fn begin(&mut self, stop: Option<Stop>) -> Result<(), FleetError> {
+    /// Fails once the run is over: what ended it, ends whatever else is asked for.
+    fn check_not_over(&self) -> Result<(), DriveError> {
+        let why = |(name, trouble): &(String, GeneratorTrouble)| {
+            let name = name.clone();
+            Some(DriveError::Over(match *trouble {
+                GeneratorTrouble::Lost { ended_run: true, ref loss, .. } => {
+                    FleetError::Lost { name, loss: loss.clone() }
+                }
+                GeneratorTrouble::TooFewFiles { users, allowed } => {
+                    FleetError::TooFewFiles { name, users, allowed }
+                }
+                _ => return None,
+            }))
+        };
+        self.troubles.iter().find_map(why).map_or(Ok(()), Err)
+    }
+
+    /// Has all begin at one instant. Those that are left may have too few files for the users of those that were lost.
+    fn begin(&mut self, stop: Option<Stop>) -> Result<(), DriveError> {
         let dealt = self.dealt(self.users);
-        self.check_files(&dealt)?;
+        if let Err(error) = self.check_files(&dealt) {
+            if let FleetError::TooFewFiles { ref name, users, allowed } = error {
+                self.troubles.push((name.clone(), GeneratorTrouble::TooFewFiles { users, allowed }));
+            }
+            return Err(DriveError::Over(error));
+        }
         self.pending = false;
         let (number, at_us) = (self.under_way.0 + 1, monotonic_us() + LEAD_US);
         self.under_way = (number, at_us);
@@ -400,11 +406,10 @@ impl Fleet {
             member.name.to_string()
         });
         let error = FleetError::Lost { name: name.clone(), loss: loss.clone() };
-        if self.on_loss == OnLoss::End || self.members.iter().all(|member| member.remote.is_none()) {
-            return DriveError::Fleet(error);
-        }
-        self.troubles.push((name, GeneratorTrouble::Lost { users: self.users, loss }));
-        DriveError::Again(error)
+        let ended_run =
+            self.on_loss == OnLoss::End || self.members.iter().all(|member| member.remote.is_none());
+        self.troubles.push((name, GeneratorTrouble::Lost { users: self.users, loss, ended_run }));
+        if ended_run { DriveError::Over(error) } else { DriveError::Again(error) }
     }
 
     fn next_tick(&mut self) -> Option<Tick> {

@@ -13,7 +13,6 @@ use analysis::{
     confirmation,
     run::Run,
     search::{MeasuredStep, Next, Search, SearchOptions},
-    ticks::Tick,
 };
 use load::{LoadError, Plan, RequestTotal};
 use observe::ObserveError;
@@ -101,15 +100,16 @@ impl From<DriveError> for SweepError {
     fn from(error: DriveError) -> Self {
         match error {
             DriveError::Load(error) => Self::Load(error),
-            DriveError::Fleet(error) | DriveError::Again(error) => Self::Fleet(error),
+            DriveError::Again(error) | DriveError::Over(error) => Self::Fleet(error),
         }
     }
 }
 
-/// Sweeps a server from few users to saturation and beyond. An interrupted sweep concludes from what was measured.
+/// Sweeps a server from few users to saturation and beyond. A sweep that is interrupted, or loses what makes its load,
+/// concludes from the steps that are complete.
 ///
 /// # Errors
-/// If the load cannot be made, or the servers cannot be watched.
+/// If the load cannot be made, was lost before a step was complete, or the servers cannot be watched.
 pub fn sweep(
     plan: &SweepPlan,
     interrupt: &AtomicBool,
@@ -162,13 +162,14 @@ pub fn sweep_with(
         generators: generator.told(),
     };
     let mut gathered = Gathered::new(&plan.load, &plan.circumstances, measured);
-    if let Some(wanted) = gathered.to_tell().filter(|_| !interrupt.load(Ordering::Relaxed)) {
+    let is_over = |source: &Source| interrupt.load(Ordering::Relaxed) || source.told().is_over();
+    if let Some(wanted) = gathered.to_tell().filter(|_| !is_over(&generator)) {
         stage.listener.on(&Event::TellingApart { users: wanted.users });
         let most_us = searched_us / EXPERIMENT;
         let trial = unless_lost(tell_apart(&mut generator, wanted, most_us, interrupt))?;
         gathered = gathered.told_apart(trial, interrupt.load(Ordering::Relaxed));
     }
-    if !interrupt.load(Ordering::Relaxed) {
+    if !is_over(&generator) {
         let trial = test(&gathered, plan, (&mut generator, &watch), interrupt, &mut stage)?;
         gathered = gathered.confirmed(trial, interrupt.load(Ordering::Relaxed));
     }
@@ -179,10 +180,10 @@ pub fn sweep_with(
     Ok(Driven { run, totals })
 }
 
-/// What a trial showed; nothing where one of several generators was lost meanwhile: the steps stand without it.
+/// What a trial showed; nothing where a generator was lost meanwhile: the steps stand without it.
 fn unless_lost<T>(trial: Result<Option<T>, DriveError>) -> Result<Option<T>, SweepError> {
     match trial {
-        Err(DriveError::Again(_)) => Ok(None),
+        Err(DriveError::Again(_) | DriveError::Over(_)) => Ok(None),
         other => Ok(other?),
     }
 }
@@ -233,7 +234,8 @@ impl Stage<'_> {
     }
 }
 
-/// Carries out the search until it is finished or interrupted. Returns the steps by ascending users.
+/// Carries out the search until it is finished or interrupted, or no load can be made any longer. Returns the complete
+/// steps by ascending users.
 fn search(
     driver: &mut impl Driver,
     options: SearchOptions,
@@ -243,8 +245,11 @@ fn search(
     let mut search = Search::new(options);
     while let Next::WarmUp { users, for_us } = search.next() {
         driver.set_users(users)?;
-        if let Some(ticks) = unless_again(driver.collect(for_us, interrupt))? {
-            search.add(&ticks);
+        match driver.collect(for_us, interrupt) {
+            Ok(ticks) => search.add(&ticks),
+            // The others begin again.
+            Err(DriveError::Again(_)) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     while !interrupt.load(Ordering::Relaxed) {
@@ -262,9 +267,20 @@ fn search(
                 for_us
             }
         };
-        let Some(ticks) = unless_again(driver.collect(for_us, interrupt))? else {
-            search.begin_again();
-            continue;
+        let ticks = match driver.collect(for_us, interrupt) {
+            Ok(ticks) => ticks,
+            Err(DriveError::Again(_)) => {
+                search.begin_again();
+                continue;
+            }
+            Err(DriveError::Over(error)) => {
+                search.begin_again();
+                if search.steps().is_empty() {
+                    return Err(error.into());
+                }
+                break;
+            }
+            Err(error) => return Err(error.into()),
         };
         (stage.sample)();
         search.add(&ticks);
@@ -277,14 +293,6 @@ fn search(
     Ok(search.into_steps())
 }
 
-/// What was counted; nothing where it is worth nothing and is to be begun again.
-fn unless_again(counted: Result<Vec<Tick>, DriveError>) -> Result<Option<Vec<Tick>>, DriveError> {
-    match counted {
-        Err(DriveError::Again(_)) => Ok(None),
-        other => other.map(Some),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -292,6 +300,7 @@ mod tests {
     use analysis::{
         run::GeneratorLoss,
         search::{UsersRange, saturation::saturation},
+        ticks::Tick,
     };
     use load::Think;
 
@@ -306,6 +315,8 @@ mod tests {
         collected: usize,
         /// The collections at which one of several generators is lost, ascending.
         losses: Vec<usize>,
+        /// The collection at which the last one is lost.
+        over: Option<usize>,
     }
 
     impl Driver for FourServers {
@@ -319,9 +330,12 @@ mod tests {
 
         fn collect(&mut self, for_us: u64, interrupt: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
             self.collected += 1;
+            let lost = || FleetError::Lost { name: "web".into(), loss: GeneratorLoss::Malformed };
             if self.losses.contains(&self.collected) {
-                let loss = GeneratorLoss::Malformed;
-                return Err(DriveError::Again(FleetError::Lost { name: "web".into(), loss }));
+                return Err(DriveError::Again(lost()));
+            }
+            if self.over.is_some_and(|over| over <= self.collected) {
+                return Err(DriveError::Over(lost()));
             }
             let per_slice = u64::from(self.users.min(4)) * 2;
             let response_ns = u64::from(self.users.max(4)) * 2_500_000;
@@ -378,6 +392,32 @@ mod tests {
             "closer looks at replicates"
         );
         (steps, heard.0, prepared.get())
+    }
+
+    /// What was being measured when the last generator was lost is worth nothing, and the steps before it stand.
+    #[test]
+    fn the_steps_before_the_last_generator_is_lost_are_kept() {
+        let measured = |over: usize| {
+            let mut driver = FourServers { over: Some(over), ..FourServers::default() };
+            let (mut heard, mut before_step) = (Heard::default(), || Ok(()));
+            let mut stage = Stage {
+                sample: &|| {},
+                look_closely: &|_| {},
+                before_step: &mut before_step,
+                listener: &mut heard,
+            };
+            let options =
+                SearchOptions { users: UsersRange::List(vec![1, 2, 4, 8]), ..SearchOptions::default() };
+            let steps = search(&mut driver, options, &AtomicBool::new(false), &mut stage)?;
+            Ok::<_, SweepError>(steps.iter().map(|step| step.step.users).collect::<Vec<_>>())
+        };
+        for in_the_first_step in [1, 2, 3] {
+            let error = measured(in_the_first_step).expect_err("nothing was measured");
+            assert!(matches!(error, SweepError::Fleet(FleetError::Lost { .. })), "{error}");
+        }
+        let found: Vec<_> = (4..40).map(|over| measured(over).expect("steps")).collect();
+        assert!(found.is_sorted_by_key(Vec::len), "{found:?}");
+        assert_eq!((found.first(), found.last()), (Some(&vec![1]), Some(&vec![1, 2, 4, 8])));
     }
 
     /// Whenever a generator is lost, what was being measured is measured again as if nothing had been.

@@ -42,6 +42,7 @@ fn doubts(curve: &Curve, finding: &Finding, saturation: &Saturation, context: &C
         return doubts;
     }
     let star = curve.star();
+    doubts.extend(ended_early(context));
     doubts.extend(star.and_then(stalled));
     doubts.extend(star.and_then(not_steady));
     doubts.extend(jumped(curve).filter(|_| context.load.is_closed()));
@@ -55,6 +56,11 @@ fn doubts(curve: &Curve, finding: &Finding, saturation: &Saturation, context: &C
         doubts.extend(hardly_known(saturation));
     }
     doubts
+}
+
+fn ended_early(context: &Context) -> Option<Doubt> {
+    let (generator, _) = context.generators.iter().find(|(_, trouble)| trouble.ended_run())?;
+    Some(Doubt::EndedEarly { generator: generator.clone() })
 }
 
 fn stalled(step: &Step) -> Option<Doubt> {

@@ -24,6 +24,11 @@ pub enum Doubt {
     },
     /// The load generator was the limit.
     GeneratorLimit,
+    /// The run ended early, because no load could be made without a generator that was lost.
+    EndedEarly {
+        /// The generator whose trouble ended it.
+        generator: String,
+    },
     /// The load generator took more of shared processors than the server.
     GeneratorTookMore,
     /// Other processes filled the processors of the server.

@@ -37,12 +37,22 @@ pub struct GeneratorShare {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum GeneratorTrouble {
-    /// It was lost, and what was being measured was measured again without it.
+    /// It was lost. What was being measured was measured again without it, or the run ended.
     Lost {
         /// Users of the step; of all generators together.
         users: u32,
         /// How it was lost.
         loss: GeneratorLoss,
+        /// Whether the run ended: no other generator was left, or that was asked for.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ended_run: bool,
+    },
+    /// After another was lost, it was to have more users than its limit on open files allows, and the run ended.
+    TooFewFiles {
+        /// Users that it was to have.
+        users: u32,
+        /// Users that the limit allows.
+        allowed: u32,
     },
     /// Its clock is not known well enough for all to start at one instant.
     Clock {
@@ -54,6 +64,14 @@ pub enum GeneratorTrouble {
         /// By how much at worst, microseconds.
         late_us: u64,
     },
+}
+
+impl GeneratorTrouble {
+    /// Whether the run ended because of it, before all was measured.
+    #[must_use]
+    pub fn ended_run(&self) -> bool {
+        matches!(self, Self::Lost { ended_run: true, .. } | Self::TooFewFiles { .. })
+    }
 }
 
 /// Ways to lose a generator.

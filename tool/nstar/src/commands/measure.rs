@@ -11,9 +11,9 @@ use ::sweep::{
     database::DatabaseUrl,
     doctor::glance,
     elsewhere::Observe,
-    fleet::Generators,
+    fleet::{FleetError, Generators},
     single::{self, LoadPlan},
-    sweep::{self, Confirming, SweepPlan},
+    sweep::{self, Confirming, SweepError, SweepPlan},
 };
 use analysis::{doctor::worth_a_word, search::UsersRange};
 use report::progress::GeneratorCeiling;
@@ -47,7 +47,7 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     advise(&plan, &progress);
-    let run = sweep::sweep(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
+    let run = sweep::sweep(&plan, &interrupt.asked, &mut progress).map_err(failed)?.run;
     progress.finish();
     files.write(&run)?;
     output::show(&run, &flags.show, &files.names())?;
@@ -60,6 +60,16 @@ pub(super) fn advise(plan: &SweepPlan, progress: &Progress) {
     let addresses: Vec<_> = bases.flat_map(|base| resolve(base).unwrap_or_default()).collect();
     for fault in worth_a_word(&glance(&addresses)) {
         progress.say(&report::doctor::in_short(fault));
+    }
+}
+
+/// Why nothing was measured.
+fn failed(error: SweepError) -> Failure {
+    match error {
+        SweepError::Fleet(FleetError::Lost { name, loss }) => {
+            Failure::Failed(report::generator_lost(&name, &loss))
+        }
+        other => Failure::failed(other),
     }
 }
 
@@ -122,7 +132,7 @@ pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
     let interrupt = Interrupt::listen().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    let run = single::load(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
+    let run = single::load(&plan, &interrupt.asked, &mut progress).map_err(failed)?.run;
     progress.finish();
     if let Some(files) = &files {
         files.write(&run)?;

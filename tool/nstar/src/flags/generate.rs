@@ -21,7 +21,8 @@ pub struct Generate {
     /// is this host
     #[arg(long = "generator", value_name = "COMMAND|SSH-URL|here", value_parser = endpoint)]
     pub generators: Vec<Endpoint>,
-    /// When one of the generators is lost: measure again without it what was being measured, or end the run
+    /// When one of the generators is lost: measure again without it what was being measured, or end the run with the steps
+    /// that are complete
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = LostGenerator::Repeat, requires = "elsewhere")]
     pub lost_generator: LostGenerator,
     /// A fleet to make it with.
@@ -35,7 +36,7 @@ pub struct Generate {
 pub enum LostGenerator {
     /// What was being measured is measured again without it.
     Repeat,
-    /// The run fails.
+    /// The run ends with the steps that are complete.
     End,
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn doubt(doubt: &Doubt) -> String {
         }
         Doubt::MaximumUnknown { half_width } => maximum_unknown(*half_width),
         Doubt::GeneratorLimit => GENERATOR_LIMIT.to_owned(),
+        Doubt::EndedEarly { generator } => ended_early(generator),
         Doubt::GeneratorTookMore => GENERATOR_TOOK_MORE.to_owned(),
         Doubt::OthersTookMost { cores, available } => others_took_most(*cores, *available),
         Doubt::Interference { victim, cores, available } => interference(*victim, *cores, *available),
@@ -56,6 +57,10 @@ const GENERATOR_LIMIT: &str = "The load generator was the limit, so the server m
 const GENERATOR_TOOK_MORE: &str = "The load generator takes more of the shared processors than the server: give each its \
                                    own (taskset for the server, --cpus for the generator), or run the generator on \
                                    another host.";
+
+fn ended_early(generator: &str) -> String {
+    format!("The run ended early, because of trouble with the load generator on {generator}.")
+}
 
 fn not_confirmed(processes: &Processes) -> String {
     format!(

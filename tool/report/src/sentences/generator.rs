@@ -3,7 +3,7 @@
 use analysis::run::{GeneratorEvidence as Seen, GeneratorLoss, GeneratorTrouble};
 
 use super::holders::subject;
-use crate::number::{cores, percent, time};
+use crate::number::{cores, count, elapsed, percent, time};
 use crate::words::users;
 
 pub(super) fn sentence(seen: &Seen) -> String {
@@ -63,11 +63,17 @@ pub(super) fn sentence(seen: &Seen) -> String {
 /// What went wrong with one of several generators, and what that means: a sentence.
 pub(super) fn trouble(generator: &str, trouble: &GeneratorTrouble) -> String {
     match trouble {
-        GeneratorTrouble::Lost { users: number, loss } => format!(
-            "The load generator on {generator} was lost at {}: {}. What was being measured was measured again without it; \
-             nothing that was counted before it was lost is in that.",
+        GeneratorTrouble::Lost { users: number, loss, ended_run } => format!(
+            "The load generator on {generator} was lost at {}: it {}. {}",
             users(*number),
-            lost(loss)
+            lost(loss),
+            if *ended_run { RUN_ENDED } else { MEASURED_AGAIN }
+        ),
+        GeneratorTrouble::TooFewFiles { users: number, allowed } => format!(
+            "After another was lost, the load generator on {generator} was to have {}, and its limit on open files allows \
+             {}: raise it there (`ulimit -n`). {RUN_ENDED}",
+            users(*number),
+            count((*allowed).into())
         ),
         GeneratorTrouble::Clock { error_us } => format!(
             "The clock of the load generator on {generator} is known to {} only, because no answer came back sooner: its \
@@ -82,19 +88,32 @@ pub(super) fn trouble(generator: &str, trouble: &GeneratorTrouble) -> String {
     }
 }
 
+const RUN_ENDED: &str = "The run ended with that: it covers only the steps that were complete by then.";
+
+const MEASURED_AGAIN: &str = "What was being measured was measured again without it; nothing that was counted before it was \
+                              lost is in that.";
+
+/// The error of a load that cannot be made without a generator.
+#[must_use]
+pub fn generator_lost(generator: &str, loss: &GeneratorLoss) -> String {
+    format!("the generator on {generator} {}", lost(loss))
+}
+
+/// How a generator was lost: what it did, without a subject.
 fn lost(loss: &GeneratorLoss) -> String {
     match loss {
         GeneratorLoss::Ended { code, stderr } => {
-            let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+            let code =
+                code.map_or_else(|| " by a signal".to_owned(), |code| format!(" with exit code {code}"));
             let said = if stderr.is_empty() { String::new() } else { format!(" (it said: {stderr})") };
-            format!("the command that ran it ended{code}{said}")
+            format!("ended{code}{said}")
         }
-        GeneratorLoss::Disconnected { reason } => format!("the stream from it broke: {reason}"),
-        GeneratorLoss::Malformed => "it sent what no generator sends".to_owned(),
-        GeneratorLoss::Flooded => "it sent more than a generator may".to_owned(),
+        GeneratorLoss::Disconnected { reason } => format!("lost the stream: {reason}"),
+        GeneratorLoss::Malformed => "sent what no generator sends".to_owned(),
+        GeneratorLoss::Flooded => "sent more than a generator may".to_owned(),
         GeneratorLoss::Silent { silent_s } => {
-            format!("for {} nothing came from it", time(silent_s * 1e6))
+            format!("sent nothing for {}, so that it, or the way there, stalled", elapsed(*silent_s))
         }
-        GeneratorLoss::Failed { reason } => format!("it says: {reason}"),
+        GeneratorLoss::Failed { reason } => format!("says: {reason}"),
     }
 }

@@ -13,6 +13,7 @@ pub(super) fn doubts() -> Vec<Doubt> {
         NeverBounded { users: 64 },
         TooUneven { users: 64 },
         GeneratorLimit,
+        EndedEarly { generator: "web".into() },
         GeneratorTookMore,
         OthersTookMost { cores: 1.4, available: 2.0 },
         Interference { victim: Victim::Server, cores: 0.4, available: 1.0 },
@@ -181,7 +182,9 @@ fn generator_troubles() -> Vec<GeneratorTrouble> {
         GeneratorTrouble::Clock { error_us: 2_400.0 },
         GeneratorTrouble::StartedLate { late_us: 31_000 },
     ];
-    all.extend(losses.map(|loss| GeneratorTrouble::Lost { users: 12, loss }));
+    all.extend(losses.map(|loss| GeneratorTrouble::Lost { users: 12, loss, ended_run: false }));
+    all.push(GeneratorTrouble::Lost { users: 12, loss: GeneratorLoss::Malformed, ended_run: true });
+    all.push(GeneratorTrouble::TooFewFiles { users: 500, allowed: 186 });
     all
 }
 

@@ -117,3 +117,28 @@ fn a_sweep_measures_a_step_again_without_a_generator_that_is_killed() {
     assert!(steps.iter().all(|step| step["users"] == sum(step, "users")), "{counts:?}");
     assert!(run["warnings"].to_string().contains("\"lost\""), "{}", run["warnings"]);
 }
+
+#[test]
+fn a_sweep_that_loses_its_last_generator_reports_the_steps_before() {
+    let place = Place::beside_sleepers();
+    let server = Server::python(COUNTING);
+    let (url, pid_file) = (server.url("/"), place.path("pid"));
+    let victim = format!("sh -c 'echo $$ > {}; exec {}'", pid_file.display(), agent());
+    let mut running = place.nstar(["sweep", &url, "-c", "1,2", "-d", "2s", "--generator", &victim]).start();
+    // When the first step has been measured, the second is under way, and then the first once more.
+    running.wait_for_stderr("req/s");
+    let victim: u32 = fs::read_to_string(pid_file).expect("a number").trim().parse().expect("a number");
+    signal(victim, "KILL");
+    let outcome = running.finish().has_not_panicked();
+    println!("{outcome}");
+    outcome.exits(4);
+    assert!(place.path("report.html").exists());
+    let run = place.run_file();
+    let lost = run["warnings"].as_array().expect("warnings").iter().find(|one| one["kind"] == "generators");
+    let trouble = &lost.expect("a warning")["cause"]["trouble"];
+    assert_eq!(trouble["ended_run"], true, "{trouble}");
+    assert_eq!(trouble["loss"]["kind"], "ended", "{trouble}");
+    let doubts = verdict(&run)["doubts"].as_array().expect("doubts");
+    assert!(doubts.iter().any(|doubt| doubt["kind"] == "ended-early"), "{doubts:?}");
+    assert_eq!(run["steps"][0]["users"], 1, "the step that was complete");
+}
