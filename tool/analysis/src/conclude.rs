@@ -4,6 +4,7 @@ mod context;
 mod from_disk;
 mod laws;
 pub mod mix;
+mod topology;
 mod verdict;
 mod warnings;
 
@@ -14,8 +15,8 @@ use crate::confirmation::confirm;
 use crate::laws::little;
 use crate::resources::LockUse;
 use crate::run::{
-    Confirmation, Generator, Host, Laws, LoadShape, Locks, Models, Resource, Run, SCHEMA, Step, Verdict,
-    Warning,
+    Confirmation, Generator, Host, Laws, LoadShape, Locks, Models, Resource, Run, SCHEMA, Step, Topology,
+    Verdict, Warning,
 };
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
@@ -32,6 +33,8 @@ pub struct Conclusion {
     pub verdict: Verdict,
     /// The steps as the run file holds them, by ascending users.
     pub steps: Vec<Step>,
+    /// Who talks to whom.
+    pub topology: Option<Topology>,
     /// Operational laws.
     pub laws: Laws,
     /// Fitted models.
@@ -85,6 +88,7 @@ impl Conclusion {
             prepared: Vec::new(),
             verdict: self.verdict,
             steps: self.steps,
+            topology: self.topology,
             laws: self.laws,
             models: self.models,
             warnings: self.warnings,
@@ -116,6 +120,7 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
         verdict.doubts.extend(undecided(&verdict.bottleneck, tried));
     }
     Conclusion {
+        topology: topology::topology(&curve, &laws, &verdict, context),
         models,
         warnings: warnings::warnings(&curve, &finding, context),
         confirmation,

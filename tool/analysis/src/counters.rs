@@ -140,6 +140,23 @@ pub struct Process {
     pub cpu_quota: Option<CpuQuota>,
     /// Limits of its cgroups on block devices; empty if there are none.
     pub io_limits: Vec<IoLimit>,
+    /// The container that it runs in, by the path of its cgroup.
+    pub container: Option<Container>,
+    /// The service of the init system that it runs in, such as `nginx.service`; `None` in a container.
+    pub unit: Option<String>,
+}
+
+/// A container, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Container {
+    /// What runs it, such as `docker` or `containerd`; empty where that is not known.
+    pub engine: String,
+    /// The first 12 digits of its identifier; empty where it is known by its name alone.
+    pub id: String,
+    /// The name that people gave it; absent where that may not be read.
+    pub name: Option<String>,
+    /// The pod around it: its name, or its identifier where that may not be read.
+    pub pod: Option<String>,
 }
 
 /// One thread.
@@ -409,6 +426,17 @@ pub enum ServerAddress {
         /// Its path, or its abstract name after an `@`.
         path: String,
     },
+}
+
+impl ServerAddress {
+    /// Whether only processes of the same host can call it by this address.
+    #[must_use]
+    pub fn is_within_a_host(&self) -> bool {
+        match self {
+            Self::Tcp { address } => address.ip().is_loopback(),
+            Self::Unix { .. } => true,
+        }
+    }
 }
 
 /// The same in formats that do not name what they hold.

@@ -16,6 +16,7 @@ mod load_shape;
 mod probability;
 mod response_time;
 mod step;
+mod topology;
 mod unwatched;
 mod verdict;
 mod warning;
@@ -36,6 +37,7 @@ pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use step::{
     Again, Connecting, Generator, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall, Step,
 };
+pub use topology::{Edge, Node, NodeKind, Tier, TierLimit, Topology};
 pub use unwatched::{AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
 pub use verdict::{Bottleneck, Explanation, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, FewerUsers, ListenQueue, Replaced, Warning, WarningKind};
@@ -80,6 +82,9 @@ pub struct Run {
     pub verdict: Verdict,
     /// One entry per number of users, ascending.
     pub steps: Vec<Step>,
+    /// Who talks to whom; absent without steps, and in run files from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
     /// Operational laws.
     pub laws: Laws,
     /// Fitted models.

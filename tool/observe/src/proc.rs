@@ -1,6 +1,7 @@
 //! Parsers of the kernel's text files: text in, values out. They never fail. Whatever is missing or broken is zero,
 //! absent or left out, because the files differ between kernel versions.
 
+pub(crate) mod container;
 pub(crate) mod host;
 pub(crate) mod network;
 pub(crate) mod process;
@@ -47,6 +48,7 @@ mod tests {
     }
 
     fn parse_with_all(text: &str) {
+        let _ = container::runs_in(text);
         let _ = host::cpus(text, 100);
         let _ = host::disks(text);
         let _ = host::memory(text, text);

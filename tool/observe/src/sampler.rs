@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod connection_limits;
+mod container;
 mod hops;
 mod host;
 mod interfaces;

@@ -16,6 +16,7 @@ mod relative;
 mod runs;
 mod table;
 mod threads;
+mod topology;
 
 use analysis::run::Run;
 use minijinja::syntax::SyntaxConfig;
@@ -31,7 +32,7 @@ use crate::words::is_hidden;
 #[error("the report's own template is broken, please report this: {0}")]
 pub struct RenderError(#[from] minijinja::Error);
 
-const TEMPLATES: [(&str, &str); 13] = [
+const TEMPLATES: [(&str, &str); 14] = [
     ("page.html", include_str!("../templates/page.html")),
     ("comparison.html", include_str!("../templates/comparison.html")),
     ("contrast.html", include_str!("../templates/contrast.html")),
@@ -43,6 +44,7 @@ const TEMPLATES: [(&str, &str); 13] = [
     ("sections.html", include_str!("../templates/sections.html")),
     ("chart.html", include_str!("../templates/chart.html")),
     ("table.html", include_str!("../templates/table.html")),
+    ("topology.html", include_str!("../templates/topology.html")),
     ("style.css", include_str!("../templates/style.css")),
     ("script.js", include_str!("../templates/script.js")),
 ];

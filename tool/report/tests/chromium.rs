@@ -38,6 +38,9 @@ const look = (frame) => {
     width: root.clientWidth, content: root.scrollWidth,
     outside: shown.flatMap((svg) => [...svg.querySelectorAll("text")])
       .filter((text) => text.getBoundingClientRect().right > root.clientWidth + 1).map((text) => text.textContent),
+    beyond_box: shown.flatMap((svg) => [...svg.querySelectorAll(".box")]).flatMap((box) =>
+      [...box.querySelectorAll("text")].filter((text) => text.getBoundingClientRect().right >
+        box.querySelector("rect").getBoundingClientRect().right + 1).map((text) => text.textContent)),
     charts: shown.map((svg) => [svg.querySelector("title").textContent, svg.querySelectorAll(".main circle").length]),
     stops: page.querySelectorAll('.strips li[tabindex="0"]').length,
     notes: [...page.querySelectorAll(".chart.wide .strips li")].map((note) => note.textContent),
@@ -80,6 +83,7 @@ fn every_page_fits_a_window_and_a_phone() {
             assert!(page["width"].as_u64().is_some_and(|width| width > 300), "{name} {window}");
             assert_eq!(page["content"], page["width"], "{name} scrolls sideways on {window}");
             assert_eq!(page["outside"], json!([]), "{name} {window}");
+            assert_eq!(page["beyond_box"], json!([]), "{name} {window}");
         }
     }
 }
@@ -91,7 +95,8 @@ fn every_step_is_drawn_and_said() {
     let titles =
         ["Throughput against users", "Response time against users", "Utilisation of resources against users"];
     let [wide, phone] = WINDOWS.map(|window| &found[format!("long {window}")]);
-    assert_eq!(wide["charts"], json!(titles.map(|title| (title, steps))));
+    let charts = [("Who talks to whom", 0)].into_iter().chain(titles.map(|title| (title, steps)));
+    assert_eq!(wide["charts"], json!(charts.collect::<Vec<_>>()));
     assert_eq!(phone["charts"], wide["charts"]);
     // With script a chart is one stop of the Tab key; without, each step is. Both papers count.
     assert_eq!(wide["stops"], json!(2 * titles.len()));

@@ -2,8 +2,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use analysis::counters::{
-    ConnectionLimits, Counters, Cpu, CpuQuota, Disk, Hop, Interface, IoLimit, Listener, MemoryLimit,
-    PortsHeld, Process, ProcessLook, Role, ServerAddress, Thread, ThreadLook, Tracked,
+    ConnectionLimits, Container, Counters, Cpu, CpuQuota, Disk, Hop, Interface, IoLimit, Listener,
+    MemoryLimit, PortsHeld, Process, ProcessLook, Role, ServerAddress, Thread, ThreadLook, Tracked,
 };
 use analysis::ticks::{Counts, ErrorKind, GeneratorTick, Tick};
 use load::fleet::Member;
@@ -38,6 +38,8 @@ fn sample(at_us: u64) -> Counters {
             open_files: Some(7),
             cpu_quota: Some(CpuQuota { cgroup: "/web".into(), cores: 1.5, ..CpuQuota::default() }),
             io_limits: vec![IoLimit { device: "vda".into(), ..IoLimit::default() }],
+            container: Some(Container { name: Some("web".into()), ..Container::default() }),
+            unit: Some("web.service".into()),
             ..Process::default()
         }],
         disks: vec![Disk { name: "vda".into(), ..Disk::default() }],
@@ -240,7 +242,7 @@ fn what_passes_over_the_stream_changes_only_with_the_protocol() {
         every_command().iter().flat_map(|one| command(one).expect("it is short")).collect::<Vec<u8>>();
     assert_eq!(
         (PROTOCOL, sum(&unpacked), sum(&commands)),
-        (2, 9_255_221_595_499_701_270, 14_983_339_451_181_319_038),
+        (3, 13_735_482_270_429_011_282, 14_983_339_451_181_319_038),
         "a message has changed: raise PROTOCOL, and put the new sums here"
     );
 }

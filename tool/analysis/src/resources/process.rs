@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use super::GroupKey;
 use super::host::HostUse;
 use super::samples::growth;
-use crate::counters::{Counters, CpuQuota, Process, Role, ThreadState};
+use crate::counters::{Container, Counters, CpuQuota, Process, Role, ThreadState};
 use crate::run::{HostName, Processes};
 use tally::Tally;
 
@@ -98,6 +98,10 @@ pub struct Group {
     pub io_limits: Vec<IoLimitUse>,
     /// The CPU quota they are under.
     pub quota: Option<QuotaUse>,
+    /// The containers that they run in, ascending.
+    pub containers: Vec<Container>,
+    /// The services of the init system that they run in, ascending.
+    pub units: Vec<String>,
 }
 
 /// The use of a cgroup's CPU quota.
@@ -226,6 +230,8 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         disk_read_bytes_per_s: tally.disk_read_bytes.map(|bytes| bytes as f64 * per_s),
         major_faults_per_s: tally.major_faults as f64 * per_s,
         quota: tally.quota.as_ref().and_then(|(first, last)| quota(first, last, elapsed_us, cores)),
+        containers: tally.containers.iter().cloned().collect(),
+        units: tally.units.iter().cloned().collect(),
         pids,
     }
 }

@@ -255,7 +255,7 @@ impl Curve {
     }
 
     /// The identity of a group: the same at every step.
-    pub(super) fn processes(&self, group: &Group) -> Processes {
+    pub(crate) fn processes(&self, group: &Group) -> Processes {
         let known = self.processes.get(&group.key());
         known.cloned().unwrap_or_else(|| Processes {
             role: group.role,

@@ -33,6 +33,7 @@ pub(super) fn conclude_steps(steps: Vec<Step>, context: &Context) -> Conclusion 
     Conclusion {
         verdict: run.verdict,
         steps: run.steps,
+        topology: run.topology,
         laws: run.laws,
         models: run.models,
         warnings: run.warnings,

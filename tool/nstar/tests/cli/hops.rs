@@ -64,12 +64,36 @@ impl Tiers {
     fn expect(&self, expected: &str, held_by: &Server) {
         let place = Place::beside_sleepers();
         let Some(run) = named(&place, &self.front.url("/"), &["-c", "1..32", "-d", "2s"]) else { return };
+        self.are_drawn(&run, &place);
         // Never the front, only because it is the one in sight.
         let Some(holder) = holder(&run) else {
             eprintln!("UNDECIDED: where requests queue was not seen: {}", verdict(&run));
             return;
         };
         assert_eq!((kind(&run), holder), (expected, u64::from(held_by.pid())), "{}", verdict(&run));
+    }
+}
+
+impl Tiers {
+    /// Checks that the run file tells who calls whom, and that the page shows it.
+    fn are_drawn(&self, run: &Value, place: &Place) {
+        let topology = &run["topology"];
+        let list = |key: &str| topology[key].as_array().cloned().unwrap_or_default();
+        let (nodes, edges) = (list("nodes"), list("edges"));
+        let place_of = |server: &Server| {
+            let pid = Value::from(server.pid());
+            nodes.iter().position(|node| node["processes"]["pid"] == pid).expect("a node")
+        };
+        let (front, behind) = (place_of(&self.front), place_of(&self.behind));
+        assert_eq!((&nodes[0]["kind"], nodes.len()), (&"generator".into(), 3), "{topology}");
+        for (from, to, server) in [(0, front, &self.front), (front, behind, &self.behind)] {
+            let edge = edges.iter().find(|edge| edge["to"] == to).expect("an edge");
+            assert_eq!(edge["from"], serde_json::json!([from]), "{topology}");
+            let port = format!(":{}", server.address.port());
+            assert!(edge["address"]["address"].as_str().expect("an address").ends_with(&port), "{edge}");
+        }
+        let page = std::fs::read_to_string(place.path("report.html")).expect("a page");
+        assert!(page.contains("Who talks to whom"), "{page}");
     }
 }
 

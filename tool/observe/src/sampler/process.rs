@@ -5,6 +5,7 @@ use std::path::Path;
 
 use analysis::counters::{Process, Role};
 
+use super::container::ContainerSampler;
 use super::io_limit::IoLimitSampler;
 use super::looks::Looked;
 use super::quota::QuotaSampler;
@@ -34,6 +35,7 @@ pub(super) struct ProcessSampler {
     threads: ThreadSampler,
     quota: QuotaSampler,
     io_limits: IoLimitSampler,
+    container: ContainerSampler,
     split: CpuSplit,
     slow: SlowlyChanging,
     samples: u32,
@@ -59,6 +61,7 @@ impl ProcessSampler {
             threads: ThreadSampler::new(directory.join("task")),
             quota: QuotaSampler::new(paths, pid),
             io_limits: IoLimitSampler::new(paths, pid),
+            container: ContainerSampler::new(paths, pid),
             split: CpuSplit::default(),
             slow: SlowlyChanging::default(),
             samples: 0,
@@ -101,6 +104,8 @@ impl ProcessSampler {
             resident_bytes: stat.resident_pages.saturating_mul(page_bytes()),
             cpu_quota: self.quota.sample(),
             io_limits: self.io_limits.sample(),
+            container: self.container.container(),
+            unit: self.container.unit(),
         };
         Some(ProcessSample { process, parent: stat.parent })
     }
@@ -123,6 +128,7 @@ impl ProcessSampler {
         };
         self.quota.locate();
         self.io_limits.locate();
+        self.container.locate();
     }
 
     /// All CPU time, including that of ended threads. It comes from the process's CPU clock, which any user may read,

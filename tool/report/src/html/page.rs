@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::facts::{self, Fact};
 use super::figures::{self, Figure};
 use super::table::{Cell, Column, Table};
-use super::threads;
+use super::{threads, topology};
 use crate::metrics::{Output, shown_in};
 use crate::number;
 use crate::sentences::{self, holders};
@@ -27,6 +27,7 @@ pub(super) struct Page {
     evidence: Vec<String>,
     next: Option<String>,
     threads: Option<Table>,
+    topology: Option<topology::Section>,
     figures: Vec<Figure>,
     steps: Option<Table>,
     utilization: Option<Table>,
@@ -59,6 +60,7 @@ impl Page {
             evidence: evidence(run),
             next: run.verdict.next_limit.as_ref().map(sentences::next),
             threads: threads::table(run),
+            topology: topology::section(run),
             figures: figures::figures(run),
             steps: steps(run),
             utilization: figures::utilization_table(run),

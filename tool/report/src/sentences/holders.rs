@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use analysis::counters::{IoRate, ServerAddress};
+use analysis::counters::{Container, IoRate, ServerAddress};
 use analysis::run::{Database, DiskLimit, HostName, Identity, Processes, Resource, ResourceKind};
 
 use crate::{number, words};
@@ -50,10 +50,32 @@ pub(crate) fn name(identity: &Identity) -> Cow<'_, str> {
 }
 
 /// An address as people write it: `10.0.0.7:5432`, `/run/php.sock`.
-fn server_address(of: &ServerAddress) -> Cow<'_, str> {
+pub(crate) fn server_address(of: &ServerAddress) -> Cow<'_, str> {
     match of {
         ServerAddress::Tcp { address } => address.to_string().into(),
         ServerAddress::Unix { path } => path.into(),
+    }
+}
+
+/// The containers or services that processes run in: `container shop-web-1`, `pod web-5d9c/nginx`, `nginx.service`; nothing
+/// where they are in none.
+pub(crate) fn runs_in(containers: &[Container], units: &[String]) -> Option<String> {
+    match (containers, units) {
+        ([], []) => None,
+        ([one], []) => Some(container(one)),
+        ([], [unit]) => Some(unit.clone()),
+        ([], several) => Some(format!("{} services", number::count(several.len() as u64))),
+        (several, _) => Some(format!("{} containers", number::count(several.len() as u64))),
+    }
+}
+
+fn container(of: &Container) -> String {
+    let name = of.name.as_ref().unwrap_or(&of.id);
+    match (&of.pod, of.engine.as_str()) {
+        (Some(pod), _) => format!("pod {pod}/{name}"),
+        (None, "") => format!("container {name}"),
+        (None, _) if of.name.is_some() => format!("container {name}"),
+        (None, engine) => format!("{engine} {name}"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs made by hand, one per kind of outcome a report must show.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+use analysis::counters::{Container, Role, ServerAddress};
 use analysis::run::*;
 use analysis::ticks::{ErrorCounts, ErrorKind, ErrorRates};
 
@@ -186,6 +187,7 @@ pub fn load() -> Run {
     let mut step = step(32, 4990.0, 6400.0, 12_100.0);
     step.resources = vec![resource(ResourceKind::Cpu, NGINX, 0.41, 2.0, "cores")];
     let mut run = base(vec![step]);
+    run.topology = Some(one_host("nginx"));
     run.load = LoadShape {
         loop_kind: LoopKind::Open,
         rate_per_s: Some(5000.0),
@@ -266,6 +268,7 @@ pub fn hostile() -> Run {
     run.verdict.bottleneck.threads = Some(threads(&[(&format!("{QUOTES}{SCRIPT}{TERMINAL}"), 2, 0.9)]));
     run.verdict.next_limit = Some(NextLimit::Told { text: format!("{QUOTES}{SCRIPT}") });
     run.verdict.doubts = doubts(&[SCRIPT]);
+    run.topology = Some(one_host(&format!("{SCRIPT}{QUOTES}{TERMINAL}")));
     run.warnings = vec![warn(WarningKind::HostLimit, &format!("{SCRIPT}{QUOTES}{TERMINAL}"))];
     for step in &mut run.steps {
         step.resources[0].identity = named(format!("{SCRIPT}{QUOTES}{TERMINAL}"));
@@ -287,6 +290,7 @@ pub fn tame(run: &mut Run) {
     run.verdict.bottleneck.threads = Some(threads(&[("x", 2, 0.9)]));
     run.verdict.next_limit = Some(NextLimit::Told { text: "x".into() });
     run.verdict.doubts = doubts(&["x"]);
+    run.topology = Some(one_host("x"));
     run.warnings[0].cause = Cause::Told { text: "x".into() };
     for step in &mut run.steps {
         step.resources[0].identity = named("x");
@@ -340,7 +344,92 @@ pub fn long() -> Run {
         demand(ResourceKind::Cpu, "files (pid 4022)", 84.5),
         demand(ResourceKind::Disk, "nvme0n1", 78.6),
     ];
+    run.topology = Some(several_hosts());
     run
+}
+
+/// Two tiers on two hosts, a cache beside the second, and a database that nobody observes.
+fn several_hosts() -> Topology {
+    let tier = |role, name: &str, on: Option<&str>| Tier {
+        processes: Processes { role, name: name.into(), pid: None, processes: 4, on: on.map(str::to_owned) },
+        cpu_us_per_request: Some(84.5),
+        cores: 2.84,
+        utilization: 0.71,
+        ..Tier::default()
+    };
+    let files = Tier {
+        containers: vec![Container {
+            engine: "docker".into(),
+            id: "3f4e2b1a9c8d".into(),
+            name: Some("shop-files-1".into()),
+            pod: None,
+        }],
+        ..tier(Role::Server, "files", Some("web"))
+    };
+    let accounts = Tier {
+        containers: vec![Container {
+            engine: "containerd".into(),
+            id: "77aa2b1a9c8d".into(),
+            name: Some("accounts".into()),
+            pod: Some("accounts-7d4b9c-x2x9k".into()),
+        }],
+        ..tier(Role::Downstream, "accounts", Some("app"))
+    };
+    let cache =
+        Tier { units: vec!["redis.service".into()], ..tier(Role::Downstream, "redis-server", Some("app")) };
+    let database = ServerAddress::Tcp { address: ([10, 0, 0, 7], 5432).into() };
+    let node = |is| Node { is, is_bottleneck: false };
+    let edge = |from: &[usize], to, port, connections, outstanding| Edge {
+        from: from.into(),
+        to,
+        address: Some(ServerAddress::Tcp { address: ([10, 0, 0, 5], port).into() }),
+        connections: Some(connections),
+        outstanding: Some(outstanding),
+    };
+    Topology {
+        users: 40,
+        nodes: vec![
+            node(NodeKind::Generator { name: None, users: 40 }),
+            node(NodeKind::Tier(Box::new(files))),
+            Node { is_bottleneck: true, ..node(NodeKind::Tier(Box::new(accounts))) },
+            node(NodeKind::Tier(Box::new(cache))),
+            node(NodeKind::Unobserved { address: database.clone() }),
+        ],
+        edges: vec![
+            edge(&[0], 1, 8080, 40.0, [38.2, 38.2]),
+            edge(&[1], 2, 8081, 64.0, [31.4, 31.4]),
+            edge(&[1, 2], 3, 6379, 12.0, [0.3, 1.2]),
+            Edge { address: Some(database), ..edge(&[2], 4, 0, 8.0, [4.1, 4.1]) },
+        ],
+    }
+}
+
+/// The load and one process on this host.
+fn one_host(name: &str) -> Topology {
+    let tier = Tier {
+        processes: Processes {
+            role: Role::Server,
+            name: name.into(),
+            pid: Some(812),
+            processes: 1,
+            on: None,
+        },
+        units: vec!["nginx.service".into()],
+        cpu_us_per_request: Some(29.1),
+        cores: 0.991,
+        utilization: 0.991,
+        ..Tier::default()
+    };
+    let address = Some(ServerAddress::Tcp { address: ([127, 0, 0, 1], 8080).into() });
+    let (connections, outstanding) = (Some(4.0), Some([3.9, 3.9]));
+    Topology {
+        users: 4,
+        nodes: vec![
+            Node { is: NodeKind::Generator { name: None, users: 4 }, is_bottleneck: false },
+            Node { is: NodeKind::Tier(Box::new(tier)), is_bottleneck: true },
+        ],
+        edges: vec![Edge { from: vec![0], to: 1, address, connections, outstanding }],
+    }
 }
 
 fn base(steps: Vec<Step>) -> Run {
@@ -383,6 +472,7 @@ fn base(steps: Vec<Step>) -> Run {
             next_limit: Some(NextLimit::Limit { resource: Identity::Generator, throughput_per_s: 52_000.0 }),
         },
         steps,
+        topology: None,
         laws: Laws {
             little_holds: true,
             little_gap_max: 0.004,

@@ -1,10 +1,10 @@
 //! Sums over the samples of one step, process by process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::io_limit::IoLimits;
 use super::threads::Threads;
-use crate::counters::{Counters, CpuQuota, Process, Role};
+use crate::counters::{Container, Counters, CpuQuota, Process, Role};
 use crate::resources::samples::growth;
 
 /// Identifies a process: its number and when it started.
@@ -30,6 +30,8 @@ pub(super) struct Tally {
     pub(super) open_files: Option<(u64, u64)>,
     pub(super) quota: Option<(CpuQuota, CpuQuota)>,
     pub(super) io_limits: IoLimits,
+    pub(super) containers: BTreeSet<Container>,
+    pub(super) units: BTreeSet<String>,
     pub(super) by_process: BTreeMap<ProcessKey, ProcessTally>,
     pub(super) threads: Threads,
 }
@@ -53,6 +55,8 @@ impl Tally {
         self.add_descriptors(process);
         self.add_quota(process.cpu_quota.as_ref());
         self.io_limits.add_sample(process);
+        self.containers.extend(process.container.clone());
+        self.units.extend(process.unit.clone());
         self.threads.add_sample(process);
     }
 
