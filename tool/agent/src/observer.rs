@@ -35,14 +35,15 @@ impl Observer {
         Link::start(endpoint, with_sudo).map(|link| Self { link })
     }
 
-    /// Has the processes behind these addresses found and sampled from now on. Returns what was found, one for each address,
-    /// or nothing where the agent does not answer.
-    pub fn watch(&self, addresses: &[SocketAddr]) -> Vec<Sighting> {
+    /// Has the processes behind these addresses found and sampled from now on: those that the load calls, and those that
+    /// tiers on other hosts call. Returns what was found, one for each address in this order, or nothing where the agent does
+    /// not answer.
+    pub fn watch(&self, addresses: &[SocketAddr], behind: &[SocketAddr]) -> Vec<Sighting> {
         let asked_before = self.link.stream.shared.lock().watching.0;
-        self.link.stream.ask(Command::Watch { addresses: addresses.to_vec() });
+        self.link.stream.ask(Command::Watch { addresses: addresses.to_vec(), behind: behind.to_vec() });
         self.link.stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.watching.0 > asked_before);
         let mut found = self.link.stream.shared.lock().watching.1.clone();
-        found.truncate(addresses.len());
+        found.truncate(addresses.len() + behind.len());
         found
     }
 

@@ -103,7 +103,7 @@ impl Agent {
     fn obey(&mut self, command: Command) -> Result<(), ServeError> {
         match command {
             Command::Ping(number) => self.output.report(&Report::Pong(number, monotonic_us()))?,
-            Command::Watch { addresses } => self.watch(&addresses)?,
+            Command::Watch { addresses, behind } => self.watch(&addresses, &behind)?,
             Command::Sample => self.watcher.iter().for_each(|watcher| watcher.request_sample()),
             Command::LookClosely(closely) => {
                 self.watcher.iter().for_each(|watcher| watcher.look_closely(closely));
@@ -130,10 +130,10 @@ impl Agent {
         Ok(())
     }
 
-    fn watch(&mut self, addresses: &[SocketAddr]) -> Result<(), ServeError> {
+    fn watch(&mut self, addresses: &[SocketAddr], behind: &[SocketAddr]) -> Result<(), ServeError> {
         // One that was asked for before ends first.
         self.watcher = None;
-        let (topology, found) = observe::find_for_far_load(addresses);
+        let (topology, found) = observe::find_for_far_load(addresses, behind);
         let found = found.into_iter().map(|found| found.map_err(not_found)).collect();
         self.output.report(&Report::Watching(found))?;
         let watcher = Arc::new(Watcher::start_for_taking(KernelPaths::default(), topology, SAMPLE_PERIOD)?);

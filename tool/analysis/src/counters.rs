@@ -447,6 +447,9 @@ enum UntaggedAddress {
     Unix { path: String },
 }
 
+/// The most other ends of the connections to one address that are told.
+pub const CLIENTS_MAX: usize = 16;
+
 /// The connections that lead to one address, and the requests on them (gauges).
 ///
 /// A request is outstanding from the moment it is sent until its response is. While nobody has read it, it is `unread`;
@@ -460,6 +463,9 @@ pub struct Hop {
     pub server: Option<u32>,
     /// The processes that call it, as far as they are watched, ascending.
     pub callers: Vec<u32>,
+    /// The other ends of TCP connections, ascending: the first of them, up to [`CLIENTS_MAX`]. By these it is known again on
+    /// the host of its callers.
+    pub clients: Vec<SocketAddr>,
     /// Connections, those that wait to be accepted among them.
     pub connections: u64,
     /// How many of them were not there when this hop was looked at before; 0 at the first look.

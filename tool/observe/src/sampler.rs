@@ -126,7 +126,8 @@ impl Sampler {
 fn roles(topology: &Topology) -> BTreeMap<Pid, Role> {
     let mut roles = BTreeMap::new();
     roles.extend(topology.downstream.iter().map(|pid| (*pid, Role::Downstream)));
-    roles.extend(topology.servers.iter().map(|pid| (*pid, Role::Server)));
+    let serves = if topology.is_behind { Role::Downstream } else { Role::Server };
+    roles.extend(topology.servers.iter().map(|pid| (*pid, serves)));
     if !topology.load_is_far {
         let generators = topology.generators.iter().copied().chain([std::process::id()]);
         roles.extend(generators.map(|pid| (pid, Role::Generator)));
@@ -145,6 +146,8 @@ mod tests {
         assert!([7, 8, std::process::id()].iter().all(makes_load));
         let far = topology.clone().with_far_load();
         assert!(roles(&far).is_empty(), "nobody does here");
+        let behind = Topology { servers: vec![9], is_behind: true, ..far };
+        assert_eq!(roles(&behind), [(9, Role::Downstream)].into(), "the load does not call it");
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct Topology {
     pub(crate) calls: BTreeMap<Callee, Call>,
     /// Whether the load comes from another host, so that this process is not the generator.
     pub(crate) load_is_far: bool,
+    /// Whether tiers on other hosts call it and the load does not, so that its servers are tiers behind the server.
+    pub(crate) is_behind: bool,
     /// Processes beside this one that make the load with it, or in its place.
     pub(crate) generators: Vec<Pid>,
 }
@@ -67,6 +69,7 @@ impl Topology {
             namespaces: Vec::new(),
             calls: BTreeMap::new(),
             load_is_far: false,
+            is_behind: false,
             generators: Vec::new(),
         }
     }
@@ -81,6 +84,12 @@ impl Topology {
     #[must_use]
     pub fn with_generators(self, generators: Vec<Pid>) -> Self {
         Self { generators, ..self }
+    }
+
+    /// The same with processes that tiers on other hosts call.
+    fn with_behind(self, behind: Self) -> Self {
+        let all: BTreeSet<Pid> = behind.servers.iter().chain(&behind.downstream).copied().collect();
+        self.joined_with(Self { servers: Vec::new(), downstream: all.into_iter().collect(), ..behind })
     }
 
     fn joined_with(mut self, other: Self) -> Self {

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use agent::protocol::About;
 use agent::{Endpoint, Observer, not_found};
-use analysis::counters::{Process, Role};
+use analysis::counters::{Counters, Hop, Process, Role, ServerAddress};
 use analysis::resources::{Observer as Stand, Usage, usage};
 use analysis::run::{AgentTrouble, HostName, Processes};
 use observe::monotonic_us;
@@ -42,10 +42,10 @@ impl Observe {
                 observer,
                 stand,
                 is_member,
-                found: false,
+                found: Found::Nothing,
                 trouble: None,
             });
-        Ok(Elsewhere { agents: agents.collect() })
+        Ok(Elsewhere { agents: agents.collect(), targets: Vec::new(), behind: Vec::new() })
     }
 }
 
@@ -58,7 +58,20 @@ pub(crate) fn flag_of(endpoint: &Endpoint, flag: &'static str) -> &'static str {
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
     agents: Vec<Agent>,
+    /// The addresses that the load calls.
+    targets: Vec<SocketAddr>,
+    /// The addresses that tiers call and that were looked for elsewhere.
+    behind: Vec<SocketAddr>,
 }
+
+/// The most addresses of tiers that are looked for on other hosts than those of their callers.
+const BEHIND_MAX: usize = 16;
+
+/// Connections of the last so many microseconds count when it is looked which addresses tiers call.
+const RECENT_US: u64 = 3_000_000;
+
+/// A sample arrives within this time, microseconds.
+const ON_ITS_WAY_US: u64 = 500_000;
 
 #[derive(Debug)]
 struct Agent {
@@ -68,20 +81,31 @@ struct Agent {
     stand: Stand,
     /// Whether nobody named it, so that it need not have found anything.
     is_member: bool,
-    /// Whether it found any of the servers.
-    found: bool,
+    found: Found,
     /// Why none of the processes it sees is used, if so.
     trouble: Option<AgentTrouble>,
+}
+
+/// What an agent found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// Any of the servers that the load calls.
+    Servers,
+    /// No server, and tiers that those on other hosts call.
+    Tiers,
 }
 
 impl Elsewhere {
     /// Has the processes behind the addresses watched. Returns whether any are that are not among those here.
     pub(crate) fn watch(&mut self, addresses: &[SocketAddr], here: &[Process]) -> bool {
+        self.targets = addresses.to_vec();
         // Each has to know which processes those before it have found.
         let mut seen = vec![(None, servers(here))];
         for agent in &mut self.agents {
-            let sightings = agent.observer.watch(addresses);
-            agent.found = sightings.iter().any(Result::is_ok);
+            let sightings = agent.observer.watch(addresses, &[]);
+            let any = sightings.iter().any(Result::is_ok);
+            agent.found = if any { Found::Servers } else { Found::Nothing };
             agent.trouble = not_found(&sightings).map(|reason| AgentTrouble::ServerNotFound { reason });
             let servers = agent.servers();
             let known = seen.iter().filter(|(machine, _)| *machine == agent.stand.machine);
@@ -90,13 +114,51 @@ impl Elsewhere {
             }
             seen.push((agent.stand.machine.clone(), servers));
         }
-        let is_seen = self.agents.iter().any(|agent| agent.found && agent.trouble.is_none());
+        let is_seen = self.agents.iter().any(|agent| agent.found == Found::Servers && agent.trouble.is_none());
         if is_seen {
             // Of a fleet all observe that are there, on whichever machines.
-            let others = self.agents.iter_mut().filter(|agent| agent.is_member && !agent.found);
+            let others = self.agents.iter_mut().filter(|agent| agent.is_member && agent.found == Found::Nothing);
             others.for_each(|agent| agent.trouble = None);
         }
         is_seen
+    }
+
+    /// Whether nobody observes anywhere else.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.agents.is_empty()
+    }
+
+    /// Has what tiers call, and nobody has been seen to serve, looked for wherever somebody observes. It takes a moment where
+    /// there is something new to look for.
+    pub(crate) fn follow(&mut self, here: &[Counters]) {
+        let new = self.unserved(here);
+        if new.is_empty() {
+            return;
+        }
+        self.behind.extend(new);
+        let here = here.last().map(|sample| tiers(&sample.processes)).unwrap_or_default();
+        let mut seen = vec![(None, here)];
+        for agent in &mut self.agents {
+            agent.look_behind(&self.targets, &self.behind);
+            let found = agent.tiers();
+            let mut known = seen.iter().filter(|(machine, _)| *machine == agent.stand.machine);
+            if agent.found == Found::Tiers && known.any(|(_, others)| !others.is_disjoint(&found)) {
+                agent.trouble = Some(AgentTrouble::Redundant);
+            }
+            seen.push((agent.stand.machine.clone(), found));
+        }
+    }
+
+    /// Addresses that tiers were seen to call lately, and nobody was seen to serve or has been asked for yet.
+    fn unserved(&self, here: &[Counters]) -> Vec<SocketAddr> {
+        // What is still on its way is not waited for.
+        let until_us = monotonic_us().saturating_sub(ON_ITS_WAY_US);
+        let recent = (until_us.saturating_sub(RECENT_US), until_us);
+        let there: Vec<Counters> =
+            self.agents.iter().flat_map(|agent| agent.observer.between(recent)).collect();
+        let new: BTreeSet<SocketAddr> = there.iter().chain(here).flat_map(unserved).collect();
+        let new = new.into_iter().filter(|address| !self.behind.contains(address));
+        new.take(BEHIND_MAX.saturating_sub(self.behind.len())).collect()
     }
 
     /// Has samples taken now, and does not wait for them.
@@ -141,12 +203,29 @@ impl Elsewhere {
 impl Agent {
     /// The processes that serve where it runs, as far as any were found.
     fn servers(&self) -> BTreeSet<Known> {
-        if !self.found {
+        if self.found != Found::Servers {
             return BTreeSet::new();
         }
+        servers(&self.processes())
+    }
+
+    /// The processes that serve and those behind them where it runs, as far as any were found.
+    fn tiers(&self) -> BTreeSet<Known> {
+        if self.found == Found::Nothing { BTreeSet::new() } else { tiers(&self.processes()) }
+    }
+
+    fn processes(&self) -> Vec<Process> {
         let now_us = monotonic_us();
-        let sample = self.observer.between((now_us, now_us)).pop();
-        sample.map(|sample| servers(&sample.processes)).unwrap_or_default()
+        self.observer.between((now_us, now_us)).pop().map(|sample| sample.processes).unwrap_or_default()
+    }
+
+    /// Has what tiers on other hosts call looked for.
+    fn look_behind(&mut self, targets: &[SocketAddr], behind: &[SocketAddr]) {
+        let sightings = self.observer.watch(targets, behind);
+        let found = sightings.iter().skip(targets.len()).any(Result::is_ok);
+        if found && self.found == Found::Nothing {
+            (self.found, self.trouble) = (Found::Tiers, None);
+        }
     }
 
     fn usage(&self, window: (u64, u64), looked: &[(u64, u64)]) -> Usage {
@@ -161,6 +240,22 @@ impl Agent {
 
 /// What a process is known by in every namespace of its machine: when it started, and its name. Numbers differ.
 type Known = (u64, String);
+
+/// Addresses that tiers call and that no process was seen to serve.
+fn unserved(sample: &Counters) -> Vec<SocketAddr> {
+    let hops = sample.hops.iter().flatten();
+    let open = hops.filter(|hop| hop.server.is_none() && !hop.callers.is_empty());
+    let address = |hop: &Hop| match hop.address {
+        ServerAddress::Tcp { address } if !hop.address.is_within_a_host() => Some(address),
+        _ => None,
+    };
+    open.filter_map(address).collect()
+}
+
+fn tiers(processes: &[Process]) -> BTreeSet<Known> {
+    let serves = processes.iter().filter(|process| process.role != Role::Generator);
+    serves.map(|process| (process.started_ticks, process.name.clone())).collect()
+}
 
 fn servers(processes: &[Process]) -> BTreeSet<Known> {
     let serves = processes.iter().filter(|process| process.role == Role::Server);

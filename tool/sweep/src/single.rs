@@ -51,6 +51,7 @@ pub fn load(
     if let Some(processors) = &plan.circumstances.system_cpus {
         watch = watch.timing(processors);
     }
+    watch.follow();
     listener.on(&Event::StepBegun { users: plan.users });
     let ticks = loop {
         watch.sample();

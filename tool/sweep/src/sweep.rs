@@ -142,6 +142,7 @@ pub fn sweep_with(
     let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
     let mut stage = Stage {
+        follow: &|| watch.follow(),
         sample: &|| watch.sample(),
         look_closely: &|closely| watch.look_closely(closely),
         before_step,
@@ -214,6 +215,8 @@ fn test(
 
 /// The surroundings of each step.
 pub(crate) struct Stage<'a> {
+    /// Looks for the other ends of connections that were seen, before a step.
+    follow: &'a dyn Fn(),
     /// Samples the servers, so that a sample lies at each border of a measurement.
     sample: &'a dyn Fn(),
     /// Starts or stops closer looks at the servers' threads, for replicates.
@@ -260,6 +263,7 @@ fn search(
                 if !stage.prepare(interrupt)? {
                     break;
                 }
+                (stage.follow)();
                 (stage.look_closely)(search.is_replicating());
                 stage.listener.on(&Event::StepBegun { users });
                 driver.set_users(users)?;
@@ -373,6 +377,7 @@ mod tests {
             Ok(())
         };
         let mut stage = Stage {
+            follow: &|| {},
             sample: &|| samples.set(samples.get() + 1),
             look_closely: &|on| closely.borrow_mut().push(on),
             before_step: &mut before_step,
@@ -401,6 +406,7 @@ mod tests {
             let mut driver = FourServers { over: Some(over), ..FourServers::default() };
             let (mut heard, mut before_step) = (Heard::default(), || Ok(()));
             let mut stage = Stage {
+                follow: &|| {},
                 sample: &|| {},
                 look_closely: &|_| {},
                 before_step: &mut before_step,
@@ -427,6 +433,7 @@ mod tests {
             let mut driver = FourServers { losses, ..FourServers::default() };
             let (mut heard, mut before_step) = (Heard::default(), || Ok(()));
             let mut stage = Stage {
+                follow: &|| {},
                 sample: &|| {},
                 look_closely: &|_| {},
                 before_step: &mut before_step,

@@ -1,6 +1,6 @@
 //! The server under test, as seen from this host: found from its port, watched while it is driven.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use analysis::{
     counters::{Counters, DatabaseSample, Process, Role, ThreadLook},
@@ -15,6 +15,12 @@ use crate::progress::{Event, Listener};
 
 /// Time between samples: short against a step, long against the cost of a sample.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
+
+/// The same, microseconds.
+const PERIOD_US: u64 = 250_000;
+
+/// Connections of the last so many microseconds count when it is looked which addresses tiers call.
+const RECENT_US: u64 = 3_000_000;
 
 /// How long to watch before the load: enough to tell a loop that polls from a server that waits.
 const REST: Duration = Duration::from_millis(300);
@@ -59,7 +65,7 @@ impl FirstRequests {
 #[derive(Debug)]
 pub(crate) struct Watch {
     watcher: Watcher,
-    elsewhere: Elsewhere,
+    elsewhere: RefCell<Elsewhere>,
     speed: Option<SpeedProbe>,
     /// The reason why the server's processes cannot be watched, if they cannot.
     pub(crate) unwatched: Option<ServerUnwatched>,
@@ -82,7 +88,7 @@ impl Watch {
         let watcher = Watcher::start(KernelPaths::default(), topology, SAMPLE_PERIOD)?;
         let found = elsewhere.watch(addresses, &here(&watcher));
         let unwatched = unwatched.filter(|_| !found);
-        Ok(Watch { watcher, elsewhere, speed: None, unwatched })
+        Ok(Watch { watcher, elsewhere: RefCell::new(elsewhere), speed: None, unwatched })
     }
 
     /// Also times these processors, if that is possible.
@@ -104,21 +110,32 @@ impl Watch {
         (start_us, monotonic_us())
     }
 
+    /// Has what tiers call, and nobody was seen to serve, looked for wherever else somebody observes. It takes a moment where
+    /// there is something new to look for, so it is not for a time that is measured.
+    pub(crate) fn follow(&self) {
+        if self.elsewhere.borrow().is_empty() {
+            return;
+        }
+        let now_us = monotonic_us();
+        let recent = self.covering((now_us.saturating_sub(RECENT_US), now_us.saturating_sub(PERIOD_US)));
+        self.elsewhere.borrow_mut().follow(&recent);
+    }
+
     /// Takes a sample now, so that one lies at the border of a measurement.
     pub(crate) fn sample(&self) {
-        self.elsewhere.sample();
+        self.elsewhere.borrow().sample();
         self.watcher.sample_now();
     }
 
     /// The tiers that serve now and are not beside this process.
     pub(crate) fn tiers_elsewhere(&self) -> Vec<Processes> {
         let now_us = monotonic_us();
-        self.elsewhere.tiers((now_us, now_us))
+        self.elsewhere.borrow().tiers((now_us, now_us))
     }
 
     /// What observers elsewhere did not tell, each with the name of its host.
     pub(crate) fn agent_troubles(&self) -> Vec<(String, AgentTrouble)> {
-        self.elsewhere.troubles()
+        self.elsewhere.borrow().troubles()
     }
 
     /// The numbers of the processes that serve now beside this one, by tier.
@@ -136,7 +153,7 @@ impl Watch {
 
     /// Starts or stops closer looks at the threads of the servers.
     pub(crate) fn look_closely(&self, closely: bool) {
-        self.elsewhere.look_closely(closely);
+        self.elsewhere.borrow().look_closely(closely);
         self.watcher.look_closely(closely);
     }
 
@@ -149,7 +166,8 @@ impl Watch {
         database: &[DatabaseSample],
     ) -> Usage {
         let here = usage(&self.covering(window), database, window).with_looks(&self.looks(looked));
-        self.elsewhere.usages(window, looked).into_iter().fold(here, Usage::joined_with)
+        let all = self.elsewhere.borrow().usages(window, looked).into_iter().fold(here, Usage::joined_with);
+        Usage { hops: all.hops.joined(), ..all }
     }
 
     /// The looks at threads within windows of the monotonic clock, microseconds.

@@ -18,6 +18,8 @@ pub enum Command {
     Watch {
         /// The addresses as the generator calls them.
         addresses: Vec<SocketAddr>,
+        /// Addresses that tiers on other hosts call.
+        behind: Vec<SocketAddr>,
     },
     /// Take a sample now.
     Sample,

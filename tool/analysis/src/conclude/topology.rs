@@ -191,6 +191,9 @@ mod tests {
         HopUse {
             server: server.map(Group::key),
             address: ServerAddress::Tcp { address: ([10, 0, 0, 7], port).into() },
+            addresses: [].into(),
+            clients: [].into(),
+            has_more_clients: false,
             callers: callers.iter().map(|group| group.key()).collect(),
             connections: 8.0,
             unaccepted: 0.0,

@@ -1,8 +1,9 @@
 //! Requests outstanding on the connections to each tier.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
-use crate::counters::{Counters, Hop, Process, Role, ServerAddress};
+use crate::counters::{CLIENTS_MAX, Counters, Hop, Process, Role, ServerAddress};
 use crate::run::HostName;
 
 /// What tells one group of processes from all others.
@@ -33,6 +34,12 @@ pub struct HopUse {
     pub server: Option<GroupKey>,
     /// Where the connections lead; the first address of several.
     pub address: ServerAddress,
+    /// All of them.
+    pub addresses: BTreeSet<ServerAddress>,
+    /// Other ends of the connections, as far as they are told.
+    pub clients: BTreeSet<SocketAddr>,
+    /// Whether there were more of them than are told.
+    pub has_more_clients: bool,
     /// The groups of processes that call it, as far as they are watched.
     pub callers: Vec<GroupKey>,
     /// Connections, those that wait to be accepted among them.
@@ -59,6 +66,19 @@ impl HopUse {
     }
 }
 
+impl HopUse {
+    /// Whether these are the connections that somebody on another host was seen to make: they lead to the same address, and
+    /// have the same other ends as far as both tell. An address alone may be had by several hosts, as those of container
+    /// networks are.
+    fn serves(&self, called: &Self) -> bool {
+        let Some(server) = &self.server else { return false };
+        let elsewhere = called.callers.iter().all(|caller| caller.on != server.on);
+        let same_address = !called.address.is_within_a_host() && self.addresses.contains(&called.address);
+        let same_ends = self.has_more_clients || !self.clients.is_disjoint(&called.clients);
+        elsewhere && same_address && same_ends
+    }
+}
+
 /// Requests outstanding at every tier during a step.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Hops {
@@ -68,10 +88,34 @@ pub struct Hops {
     pub tiers: Vec<HopUse>,
 }
 
+impl Hops {
+    /// The same with connections that one observer saw made and another saw served as one: what is known of who calls comes
+    /// from the first, and all else from the second.
+    #[must_use]
+    pub fn joined(self) -> Self {
+        let (called, mut tiers): (Vec<HopUse>, Vec<HopUse>) =
+            self.tiers.into_iter().partition(|hop| hop.server.is_none() && !hop.callers.is_empty());
+        for hop in called {
+            match tiers.iter_mut().find(|tier| tier.serves(&hop)) {
+                Some(tier) => {
+                    tier.callers.extend(hop.callers);
+                    tier.callers.sort();
+                    tier.callers.dedup();
+                }
+                None => tiers.push(hop),
+            }
+        }
+        Self { looks: self.looks, tiers }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Sum {
     callers: BTreeSet<GroupKey>,
     address: Option<ServerAddress>,
+    addresses: BTreeSet<ServerAddress>,
+    clients: BTreeSet<SocketAddr>,
+    has_more_clients: bool,
     connections: u64,
     opened: u64,
     unaccepted: u64,
@@ -95,6 +139,9 @@ pub(super) fn hops(samples: &[&Counters]) -> Hops {
         let sum = sums.entry((server, address)).or_default();
         sum.callers.extend(hop.callers.iter().filter_map(|pid| names.get(pid)).cloned());
         sum.address.get_or_insert_with(|| hop.address.clone());
+        sum.addresses.insert(hop.address.clone());
+        sum.clients.extend(&hop.clients);
+        sum.has_more_clients |= hop.clients.len() == CLIENTS_MAX;
         sum.connections += hop.connections;
         sum.opened += hop.opened;
         sum.unaccepted += hop.unaccepted;
@@ -115,6 +162,9 @@ fn mean(server: Option<GroupKey>, sum: Sum, looks: f64) -> Option<HopUse> {
     Some(HopUse {
         server,
         address: sum.address?,
+        addresses: sum.addresses,
+        clients: sum.clients,
+        has_more_clients: sum.has_more_clients,
         callers: sum.callers.into_iter().collect(),
         connections,
         unaccepted: sum.unaccepted as f64 / looks,
@@ -138,6 +188,7 @@ mod tests {
             address,
             server,
             callers: vec![1],
+            clients: Vec::new(),
             connections,
             opened,
             unaccepted: 0,
@@ -170,6 +221,52 @@ mod tests {
         assert_eq!(app.callers, [GroupKey::of(&process(1, "nginx", Role::Server))]);
         assert_eq!((app.held, app.unread, app.outstanding()), (4.0, 1.5, 5.5));
         assert_eq!((remote.server.as_ref(), remote.held), (None, 4.0));
+    }
+
+    /// What hosts saw of the connections to a database on one of them.
+    #[test]
+    fn what_one_host_calls_and_another_serves_is_one() {
+        let on = |name: &str, on: &str| GroupKey {
+            role: Role::Downstream,
+            name: name.into(),
+            on: Some(on.to_owned()),
+        };
+        let seen = |address: &str, server: Option<GroupKey>, callers: Vec<GroupKey>, clients: &[u16]| {
+            let address = ServerAddress::Tcp { address: address.parse().unwrap() };
+            HopUse {
+                server,
+                addresses: [address.clone()].into(),
+                address,
+                callers,
+                clients: clients.iter().map(|port| ([10, 0, 0, 2], *port).into()).collect(),
+                has_more_clients: false,
+                connections: 4.0,
+                unaccepted: 0.0,
+                unread: 0.0,
+                held: 1.0,
+                unclear: 0.0,
+            }
+        };
+        let (app, db) = (on("app", "web"), on("postgres", "db"));
+        let joined = |called: HopUse, served: HopUse| {
+            let hops = Hops { looks: 3, tiers: vec![called, served] }.joined();
+            hops.tiers.into_iter().map(|hop| (hop.server, hop.callers, hop.held)).collect::<Vec<_>>()
+        };
+        let at = "10.0.0.7:5432";
+        let called = seen(at, None, vec![app.clone()], &[40_001, 40_002]);
+        let mut served = HopUse { held: 2.0, ..seen(at, Some(db.clone()), Vec::new(), &[40_002, 50_000]) };
+        let one = [(Some(db.clone()), vec![app.clone()], 2.0)];
+        assert_eq!(joined(called.clone(), served.clone()), one);
+        served.clients.clear();
+        assert_eq!(joined(called.clone(), served.clone()).len(), 2, "another host with the same address");
+        served.has_more_clients = true;
+        assert_eq!(joined(called, served.clone()), one, "it has too many clients to tell of all");
+        let loopback = seen("127.0.0.1:5432", None, vec![app.clone()], &[40_001]);
+        served.addresses.insert(loopback.address.clone());
+        assert_eq!(joined(loopback, served).len(), 2, "every host has loopback");
+        let beside = seen(at, None, vec![on("app", "db")], &[40_001]);
+        let served = seen(at, Some(db), Vec::new(), &[40_001]);
+        assert_eq!(joined(beside, served).len(), 2, "that host's own observer knows better");
     }
 
     #[test]

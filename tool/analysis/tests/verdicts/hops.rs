@@ -24,6 +24,7 @@ pub(super) fn hop(server: Option<u32>, callers: &[u32], connections: u32, held: 
     Hop {
         address: address(port),
         server,
+        clients: Vec::new(),
         callers: callers.to_vec(),
         connections: connections.into(),
         opened: 0,

@@ -3,6 +3,7 @@
 mod failures;
 pub(crate) mod far;
 mod ssh;
+mod third;
 
 use serde_json::Value;
 

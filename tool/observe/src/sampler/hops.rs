@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-use analysis::counters::{Hop, ServerAddress};
+use analysis::counters::{CLIENTS_MAX, Hop, ServerAddress};
 
 use crate::clock::{monotonic_us, own_thread_cpu_us};
 use crate::exchange::{End, Known, Request, request};
@@ -211,6 +211,10 @@ fn count_tcp(
             add_callers(hop, call);
         }
         hop.unaccepted += u64::from(seen.unaccepted);
+        // They come in ascending order.
+        if hop.clients.len() < CLIENTS_MAX {
+            hop.clients.push(ends.client);
+        }
         let (request, known) = request(seen.client.as_ref(), seen.server.as_ref(), known);
         count(hop, request);
         counted.connections.insert(connection, known);
@@ -264,6 +268,7 @@ fn entry(found: &mut BTreeMap<ServerAddress, Counted>, address: ServerAddress) -
             address,
             server: None,
             callers: Vec::new(),
+            clients: Vec::new(),
             connections: 0,
             opened: 0,
             unaccepted: 0,

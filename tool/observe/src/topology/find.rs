@@ -29,16 +29,29 @@ pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
     others.iter().try_fold(find(*first)?, |all, target| Ok(all.joined_with(find(*target)?)))
 }
 
-/// Finds what serves the port of each address on this host, for somebody elsewhere who calls it by an address that need
-/// not be one of this host's: address translation changes it on the way. The topology is of all that were found, or of
-/// none. With it comes for each address where its processes listen, or why they were not found.
-pub fn find_for_far_load(targets: &[SocketAddr]) -> (Topology, Vec<Result<SocketAddr, ObserveError>>) {
+/// Finds what serves the port of each target on this host, for somebody elsewhere who calls it by an address that need
+/// not be one of this host's: address translation changes it on the way. Finds too what serves the addresses that tiers on
+/// other hosts call, `behind` the targets, and these only where this host has them. The topology is of all that were found, or
+/// of none. With it comes for each target, and then for each of the others, where its processes listen, or why they were not
+/// found.
+pub fn find_for_far_load(
+    targets: &[SocketAddr],
+    behind: &[SocketAddr],
+) -> (Topology, Vec<Result<SocketAddr, ObserveError>>) {
     let found: Vec<_> = targets.iter().map(|target| find_by_port(*target)).collect();
-    let topologies = found.iter().filter_map(|found| found.as_ref().ok()).cloned();
+    let found_behind: Vec<_> = behind.iter().map(|address| find(*address)).collect();
+    let joined = |found: &[Result<Topology, ObserveError>]| {
+        found.iter().filter_map(|found| found.as_ref().ok()).cloned().reduce(Topology::joined_with)
+    };
     let nowhere = || SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
-    let first = targets.first().copied().unwrap_or_else(nowhere);
-    let all = topologies.reduce(Topology::joined_with).unwrap_or_else(|| Topology::unseen(first));
-    (all.with_far_load(), found.into_iter().map(|found| Ok(found?.target)).collect())
+    let all = match (joined(&found), joined(&found_behind)) {
+        (Some(served), Some(behind)) => served.with_behind(behind),
+        (Some(served), None) => served,
+        (None, Some(behind)) => Topology { is_behind: true, ..behind },
+        (None, None) => Topology::unseen(targets.first().copied().unwrap_or_else(nowhere)),
+    };
+    let found = found.into_iter().chain(found_behind);
+    (all.with_far_load(), found.map(|found| Ok(found?.target)).collect())
 }
 
 /// Finds what serves the address, or else the same port at any other.

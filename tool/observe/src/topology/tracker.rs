@@ -55,7 +55,8 @@ impl TopologyTracker {
     fn find_again(&self, topology: &mut Topology) {
         if let Ok(found) = find_in(&self.paths, topology.target) {
             let generators = std::mem::take(&mut topology.generators);
-            *topology = Topology { load_is_far: topology.load_is_far, generators, ..found };
+            let Topology { load_is_far, is_behind, .. } = *topology;
+            *topology = Topology { load_is_far, is_behind, generators, ..found };
         }
     }
 

@@ -19,7 +19,7 @@ use crate::common::{
 pub(crate) const HIDDEN: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /// Runs an agent for each caller at a socket, as the daemon of containers does.
-const DAEMON: &str = r#"
+pub(crate) const DAEMON: &str = r#"
 import socket, subprocess, sys
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1])
@@ -31,7 +31,7 @@ while True:
 "#;
 
 /// Joins its standard input and output to such a socket.
-const CALLER: &str = r#"
+pub(crate) const CALLER: &str = r#"
 import os, socket, sys, threading
 stream = socket.socket(socket.AF_UNIX)
 stream.connect(sys.argv[1])
@@ -99,10 +99,16 @@ impl Network {
 
     /// A program in this network, on a host that calls itself `far` and was started at a time of its own.
     pub(crate) fn on_far(&self, place: &Place, program: &[&str]) -> Command {
-        let boot_id = place.write(&format!("{}-boot-id", self.name), "far\n");
-        let script = "hostname far && mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"";
+        self.on_host("far", place, program)
+    }
+
+    /// The same on a host of this name.
+    pub(crate) fn on_host(&self, host: &str, place: &Place, program: &[&str]) -> Command {
+        let boot_id = place.write(&format!("{}-boot-id", self.name), format!("{host}\n"));
+        let script =
+            format!("hostname {host} && mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"");
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--uts", "sh", "-c", script]).arg(boot_id);
+        command.args(["--mount", "--uts", "sh", "-c", &script]).arg(boot_id);
         command.args(["ip", "netns", "exec", &self.name]).args(program);
         command
     }
