@@ -114,10 +114,12 @@ impl Elsewhere {
             }
             seen.push((agent.stand.machine.clone(), servers));
         }
-        let is_seen = self.agents.iter().any(|agent| agent.found == Found::Servers && agent.trouble.is_none());
+        let is_seen =
+            self.agents.iter().any(|agent| agent.found == Found::Servers && agent.trouble.is_none());
         if is_seen {
             // Of a fleet all observe that are there, on whichever machines.
-            let others = self.agents.iter_mut().filter(|agent| agent.is_member && agent.found == Found::Nothing);
+            let others =
+                self.agents.iter_mut().filter(|agent| agent.is_member && agent.found == Found::Nothing);
             others.for_each(|agent| agent.trouble = None);
         }
         is_seen

@@ -52,6 +52,8 @@ pub struct Generators {
     pub threads: Option<u32>,
     /// What happens when one is lost.
     pub on_loss: OnLoss,
+    /// Whether those that are reached by ssh run as root.
+    pub with_sudo: bool,
 }
 
 /// What happens when one of several generators is lost.
@@ -183,7 +185,7 @@ fn started(generators: &Generators) -> Result<Vec<Member>, FleetError> {
         return Err(FleetError::TooMany(generators.endpoints.len()));
     }
     let remotes: Vec<_> = thread::scope(|scope| {
-        let start = |endpoint| scope.spawn(move || start(endpoint));
+        let start = |endpoint| scope.spawn(move || start(endpoint, generators.with_sudo));
         let starting: Vec<_> = generators.endpoints.iter().map(start).collect();
         starting
             .into_iter()
@@ -194,9 +196,9 @@ fn started(generators: &Generators) -> Result<Vec<Member>, FleetError> {
     remotes.into_iter().map(|remote| Ok(Member::new(remote?, &mut names))).collect()
 }
 
-fn start(endpoint: &Endpoint) -> Result<RemoteGenerator, FleetError> {
+fn start(endpoint: &Endpoint, with_sudo: bool) -> Result<RemoteGenerator, FleetError> {
     let flag = flag_of(endpoint, "--generator");
-    RemoteGenerator::start(endpoint, false).map_err(|source| FleetError::Start { flag, source })
+    RemoteGenerator::start(endpoint, with_sudo).map_err(|source| FleetError::Start { flag, source })
 }
 
 /// Has all make ready, and finds out how much each can make.

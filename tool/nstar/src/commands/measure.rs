@@ -77,13 +77,13 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
     let scenario = plan::scenario(&flags.target)?;
     let target = plan::title(&scenario);
     let load = plan::plan(&flags.target, scenario);
-    let generators = flags.generate.plan(&flags.target.drive)?;
+    let generators = flags.generate.plan(&flags.target.drive, flags.observe.sudo)?;
     let (users, fewer_users) = plan::users(&flags.users, &load, (&flags.target.drive, &flags.generate))?;
     Ok(SweepPlan {
         search: plan::search(users, Some(flags.duration)),
         load,
         database: database(flags)?,
-        observe: flags.observe.plan()?,
+        observe: flags.observe.plan(&flags.generate)?,
         generators,
         confirm: flags.confirm.then_some(Confirming { always: true, most: None, started_only: false }),
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
@@ -166,12 +166,12 @@ fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
         load.pacing = Pacing::Open { rate_per_s, arrivals: Arrivals::Poisson };
     }
     let wanted = UsersRange::List(vec![flags.users]);
-    let generators = flags.generate.plan(&flags.target.drive)?;
+    let generators = flags.generate.plan(&flags.target.drive, flags.observe.sudo)?;
     let (users, fewer_users) = plan::users(&wanted, &load, (&flags.target.drive, &flags.generate))?;
     Ok(LoadPlan {
         users: users.most(),
         stop: stop(flags),
-        observe: flags.observe.plan()?,
+        observe: flags.observe.plan(&flags.generate)?,
         generators,
         load,
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },

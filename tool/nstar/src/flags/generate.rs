@@ -63,11 +63,16 @@ impl Generate {
         false
     }
 
-    /// The plan that they make, for a load made like this.
+    /// Whether any is reached by ssh.
+    pub fn is_by_ssh(&self) -> bool {
+        self.generators.iter().any(|endpoint| matches!(endpoint, Endpoint::Ssh(_)))
+    }
+
+    /// The plan that they make, for a load made like this; `with_sudo` runs those that are reached by ssh as root.
     ///
     /// # Errors
     /// If something is asked for that goes with a load made here.
-    pub fn plan(&self, drive: &Drive) -> Result<Generators, Failure> {
+    pub fn plan(&self, drive: &Drive, with_sudo: bool) -> Result<Generators, Failure> {
         if self.is_elsewhere() && drive.fewer_users {
             return Err(Failure::usage(
                 "--fewer-users goes with a load made by this process; with several elsewhere, name fewer users (-c)",
@@ -77,6 +82,11 @@ impl Generate {
             LostGenerator::Repeat => OnLoss::Repeat,
             LostGenerator::End => OnLoss::End,
         };
-        Ok(Generators { endpoints: self.generators.clone(), threads: drive.threads.map(u32::from), on_loss })
+        Ok(Generators {
+            endpoints: self.generators.clone(),
+            threads: drive.threads.map(u32::from),
+            on_loss,
+            with_sudo,
+        })
     }
 }

@@ -3,6 +3,7 @@
 use agent::Endpoint;
 use clap::Args;
 
+use super::Generate;
 use crate::exit::Failure;
 
 /// Where to observe besides this host.
@@ -12,21 +13,21 @@ pub struct Observe {
     /// or through ssh://[USER@]HOST[:PORT], which takes nstar along; repeat it for several hosts
     #[arg(long = "observe", value_name = "COMMAND|SSH-URL")]
     pub endpoints: Vec<Endpoint>,
-    /// With --observe ssh://..: run the agent there as root, through `sudo -n`
+    /// With --observe or --generator ssh://..: run the agent there as root, through `sudo -n`
     #[arg(long)]
     pub sudo: bool,
 }
 
 impl Observe {
-    /// The plan that they make.
+    /// The plan that they make, beside a load that is made like this.
     ///
     /// # Errors
     /// If `--sudo` has nothing to apply to.
-    pub fn plan(&self) -> Result<sweep::elsewhere::Observe, Failure> {
+    pub fn plan(&self, generate: &Generate) -> Result<sweep::elsewhere::Observe, Failure> {
         let by_ssh = self.endpoints.iter().any(|endpoint| matches!(endpoint, Endpoint::Ssh(_)));
-        if self.sudo && !by_ssh {
+        if self.sudo && !by_ssh && !generate.is_by_ssh() {
             return Err(Failure::usage(
-                "--sudo goes with --observe ssh://[USER@]HOST; write sudo into a command yourself",
+                "--sudo goes with --observe or --generator ssh://[USER@]HOST; write sudo into a command yourself",
             ));
         }
         Ok(sweep::elsewhere::Observe { endpoints: self.endpoints.clone(), with_sudo: self.sudo })

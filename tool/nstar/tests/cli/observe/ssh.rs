@@ -293,5 +293,8 @@ fn sudo_that_wants_a_password_is_told() {
     let special = Special { programs: vec![("sudo", asks)], ..Special::default() };
     let Some(host) = SshHost::start(&place, test, &special) else { return };
     host.load(&place, &["--sudo"]).exits(1).complains("a password is required");
+    let (url, generator) = (host.far.url(), host.url());
+    let load = ["load", &url, "-d", "1s", "--generator", &generator, "--sudo"];
+    run(&place, load.into_iter()).exits(1).complains("--generator: ").complains("a password is required");
     assert_eq!(entries(&place, "far-tmp"), [""; 0]);
 }
