@@ -64,7 +64,7 @@ pub(super) fn advise(plan: &SweepPlan, progress: &Progress) {
 }
 
 /// Why nothing was measured.
-fn failed(error: SweepError) -> Failure {
+pub(super) fn failed(error: SweepError) -> Failure {
     match error {
         SweepError::Fleet(FleetError::Lost { name, loss }) => {
             Failure::Failed(report::generator_lost(&name, &loss))

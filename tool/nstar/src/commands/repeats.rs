@@ -47,7 +47,7 @@ pub(super) fn run(
         // Members of a fleet are claimed for one sweep.
         let mut plan = plan.clone();
         measure::claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
-        let run = sweep(&plan, &interrupt.asked, &mut progress).map_err(Failure::failed)?.run;
+        let run = sweep(&plan, &interrupt.asked, &mut progress).map_err(measure::failed)?.run;
         files.write(&run)?;
         worst = worst.or_worse(output::exit_of(&run, &flags.show, interrupt));
         let file = files.run.display().to_string();
