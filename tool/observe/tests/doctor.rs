@@ -2,21 +2,22 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
-use std::path::Path;
+#[path = "support/tree.rs"]
+mod tree;
 
 use analysis::counters::Tracked;
 use analysis::doctor::{Fault, Subject, faults};
-use observe::{KernelPaths, facts_in, find_in};
+use observe::{facts_in, find_in};
+
+use self::tree::Tree;
 
 const GENERATOR: u32 = 50;
 const SERVER: u32 = 7;
 
-struct Tree(tempfile::TempDir);
-
 impl Tree {
     /// A host without faults: nginx on processor 0, the generator on processor 1.
     fn healthy() -> Self {
-        let tree = Self(tempfile::tempdir().unwrap());
+        let tree = Self::empty();
         tree.file("proc/stat", "cpu0 1 0 1 9 0 0 0 0 0 0\ncpu1 1 0 1 9 0 0 0 0 0 0\n");
         tree.process(GENERATOR, "nstar", "1", 65_536);
         tree.process(SERVER, "nginx", "0", 65_536);
@@ -44,18 +45,6 @@ impl Tree {
         tree.file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
         tree.listener();
         tree
-    }
-
-    fn file(&self, path: &str, text: &str) {
-        let path = self.0.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    fn link(&self, path: &str, target: &str) {
-        let path = self.0.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::os::unix::fs::symlink(target, path).unwrap();
     }
 
     fn of_cpu(&self, processor: u32, name: &str, text: &str) {
@@ -96,8 +85,7 @@ impl Tree {
 
     /// The faults seen from now until after `meanwhile`.
     fn faults(&self, meanwhile: impl FnOnce(&Self)) -> Vec<Fault> {
-        let at = |name: &str| -> std::path::PathBuf { Path::new(self.0.path()).join(name) };
-        let paths = KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cgroup") };
+        let paths = self.paths();
         let topology = find_in(&paths, ([127, 0, 0, 1], 8080).into()).unwrap();
         assert_eq!(topology.servers, [SERVER]);
         let look = || facts_in(&paths, GENERATOR, Some(&topology));

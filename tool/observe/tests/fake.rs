@@ -2,39 +2,23 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
+#[path = "support/tree.rs"]
+mod tree;
+
 use std::net::SocketAddr;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
 use analysis::counters::{Counters, Role, ServerAddress, ThreadState};
 use observe::{KernelPaths, ObserveError, Topology, Watcher, find_in};
 
-/// A tree of `/proc`, `/sys` and cgroup files.
-struct Tree(tempfile::TempDir);
+use self::tree::Tree;
 
 impl Tree {
     fn new() -> Self {
-        let tree = Self(tempfile::tempdir().unwrap());
+        let tree = Self::empty();
         tree.file("proc/stat", "cpu0 1 0 1 9 0 0 0 2 0 0\ncpu1 1 0 1 9 0 0 0 2 0 0\n");
         tree
-    }
-
-    fn paths(&self) -> KernelPaths {
-        let at = |name| self.0.path().join(name);
-        KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cgroup") }
-    }
-
-    fn file(&self, path: &str, text: &str) {
-        let path = self.0.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    fn link(&self, path: &str, target: &str) {
-        let path = self.0.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        symlink(target, path).unwrap();
     }
 
     /// A process with its descriptors: sockets by inode.
@@ -240,7 +224,7 @@ fn broken_files_are_survived() {
     let names = ["io", "limits", "status", "cgroup", "task/10/stat", "task/10/schedstat", "task/x/stat"];
     for (index, name) in names.into_iter().enumerate() {
         let broken: Vec<u8> = (0..=255u8).cycle().skip(index * 37).take(5000).collect();
-        let path = tree.0.path().join("proc/10").join(name);
+        let path = tree.paths().proc.join("10").join(name);
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new(""))).unwrap();
         std::fs::write(path, broken).unwrap();
     }
