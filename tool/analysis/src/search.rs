@@ -478,7 +478,8 @@ impl Search {
     /// changes with time is not taken for an effect of users. One measured just now is left out.
     fn round(&self) -> Vec<u32> {
         let steps = self.estimated();
-        let (Some([fewest, most]), Some(star)) = (saturated(&steps), Crossing::find(&steps).users) else {
+        let Crossing { plateau, users: star, .. } = Crossing::find(&steps);
+        let (Some([fewest, most]), Some(star)) = (saturated(&steps), star) else {
             return if bounded(&steps) { contradicting(&steps) } else { Vec::new() };
         };
         let beyond = |step: &&&Step| (fewest..=most).contains(&step.users) && step.users > star;
@@ -487,7 +488,10 @@ impl Search {
         let may_be_measured = matches!(self.options.users, UsersRange::Range { .. });
         let at = at.map(|at| if ratio(at, star) > STANDS_FOR && may_be_measured { star } else { at });
         let alone = steps.first().map(|step| step.users);
-        let mut round: Vec<u32> = [alone, at, twice, fallen(&steps, star)].into_iter().flatten().collect();
+        let fallen =
+            least(&steps, star).filter(|step| step.throughput_per_s < PLATEAU * plateau.throughput_per_s);
+        let fallen = fallen.map(|step| step.users);
+        let mut round: Vec<u32> = [alone, at, twice, fallen].into_iter().flatten().collect();
         round.sort_unstable();
         round.dedup();
         if round.last().copied() == self.current.map(|current| current.users) {
@@ -528,7 +532,7 @@ impl Search {
     }
 
     /// How long the step about to begin lasts at least, and how long it may become: a fair share of the time left. At N*
-    /// a replicate has two shares, and is the longest in any case, since most figures of a report are from there.
+    /// a replicate may take two shares and lasts for two of the shortest steps, since most figures of a report are from there.
     fn allowance_us(&self, users: u32) -> (u64, u64) {
         let longest_us = self.options.step_us_max.max(self.options.step_us_min);
         let at_star = self.rounds > 0
@@ -558,19 +562,18 @@ impl Search {
     }
 }
 
-/// Where throughput stopped growing at no number of users that can be told: those with the most of it, and with the least beyond.
+/// The users of the step with the most throughput and of that with the least beyond it, for where throughput stopped growing
+/// but N* cannot be told.
 fn contradicting(steps: &[&Step]) -> Vec<u32> {
-    let by_throughput = |a: &&&Step, b: &&&Step| a.throughput_per_s.total_cmp(&b.throughput_per_s);
-    let most = steps.iter().max_by(by_throughput).map(|step| step.users);
-    let beyond = steps.iter().filter(|step| Some(step.users) > most);
-    most.into_iter().chain(beyond.min_by(by_throughput).map(|step| step.users)).collect()
+    let most = steps.iter().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
+    let Some(most) = most.map(|step| step.users) else { return Vec::new() };
+    [most].into_iter().chain(least(steps, most).map(|step| step.users)).collect()
 }
 
-/// The number of users beyond N* with the least throughput, if it is less than a plateau allows.
-fn fallen(steps: &[&Step], star: u32) -> Option<u32> {
-    let enough = PLATEAU * Crossing::find(steps).plateau.throughput_per_s;
-    let beyond = steps.iter().filter(|step| step.users > star && step.throughput_per_s < enough);
-    beyond.min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s)).map(|step| step.users)
+/// The step with the least throughput of those with more than so many users.
+fn least<'a>(steps: &[&'a Step], users: u32) -> Option<&'a Step> {
+    let beyond = steps.iter().copied().filter(|step| step.users > users);
+    beyond.min_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s))
 }
 
 /// The number of users nearest to this one, by ratio.

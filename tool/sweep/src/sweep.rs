@@ -399,22 +399,26 @@ mod tests {
         (steps, heard.0, prepared.get())
     }
 
+    /// The steps of a sweep over 1, 2, 4 and 8 users.
+    fn of_four_loads(driver: &mut FourServers) -> Result<Vec<MeasuredStep>, SweepError> {
+        let (mut heard, mut before_step) = (Heard::default(), || Ok(()));
+        let mut stage = Stage {
+            follow: &|| {},
+            sample: &|| {},
+            look_closely: &|_| {},
+            before_step: &mut before_step,
+            listener: &mut heard,
+        };
+        let options = SearchOptions { users: UsersRange::List(vec![1, 2, 4, 8]), ..SearchOptions::default() };
+        search(driver, options, &AtomicBool::new(false), &mut stage)
+    }
+
     /// What was being measured when the last generator was lost is worth nothing, and the steps before it stand.
     #[test]
     fn the_steps_before_the_last_generator_is_lost_are_kept() {
         let measured = |over: usize| {
             let mut driver = FourServers { over: Some(over), ..FourServers::default() };
-            let (mut heard, mut before_step) = (Heard::default(), || Ok(()));
-            let mut stage = Stage {
-                follow: &|| {},
-                sample: &|| {},
-                look_closely: &|_| {},
-                before_step: &mut before_step,
-                listener: &mut heard,
-            };
-            let options =
-                SearchOptions { users: UsersRange::List(vec![1, 2, 4, 8]), ..SearchOptions::default() };
-            let steps = search(&mut driver, options, &AtomicBool::new(false), &mut stage)?;
+            let steps = of_four_loads(&mut driver)?;
             Ok::<_, SweepError>(steps.iter().map(|step| step.step.users).collect::<Vec<_>>())
         };
         for in_the_first_step in [1, 2, 3] {
@@ -431,17 +435,7 @@ mod tests {
     fn a_step_is_begun_again_where_a_generator_is_lost() {
         let measured = |losses: Vec<usize>| {
             let mut driver = FourServers { losses, ..FourServers::default() };
-            let (mut heard, mut before_step) = (Heard::default(), || Ok(()));
-            let mut stage = Stage {
-                follow: &|| {},
-                sample: &|| {},
-                look_closely: &|_| {},
-                before_step: &mut before_step,
-                listener: &mut heard,
-            };
-            let options =
-                SearchOptions { users: UsersRange::List(vec![1, 2, 4, 8]), ..SearchOptions::default() };
-            let steps = search(&mut driver, options, &AtomicBool::new(false), &mut stage).expect("steps");
+            let steps = of_four_loads(&mut driver).expect("steps");
             let counts = |step: &MeasuredStep| (step.step.users, step.measured.len(), step.step.completed);
             (steps.iter().map(counts).collect::<Vec<_>>(), driver.asked)
         };
