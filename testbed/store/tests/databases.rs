@@ -33,6 +33,12 @@ fn a_store_holds_on_mariadb() {
     server.create("nstar_locked").unwrap();
     a_password_need_not_be_in_the_url(&server.url_of_locked("nstar_locked"), PASSWORD);
     another_kind_is_told(&server.database().url(), ("mysql", "postgres"));
+    however_many_connections_broke_the_next_statement_is_answered(
+        &server,
+        "SELECT SLEEP(0.3)",
+        "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db = DATABASE()",
+        |id| format!("KILL CONNECTION {id}"),
+    );
 }
 
 fn a_password_need_not_be_in_the_url(url: &str, right: &str) {
@@ -55,6 +61,38 @@ fn a_store_holds_on_postgres() {
     a_password_need_not_be_in_the_url(&server.url("nstar_own"), server.password());
     who_may_make_no_tables_is_told_what_to_grant(&server);
     another_kind_is_told(&server.database().url(), ("postgres", "mysql"));
+    however_many_connections_broke_the_next_statement_is_answered(
+        &server,
+        "SELECT pg_sleep(0.3)::text",
+        "SELECT pid::bigint FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()",
+        |id| format!("SELECT pg_terminate_backend({id})"),
+    );
+}
+
+/// All connections are idle when the server closes them: as many as a pool opens, more than a statement has tries.
+fn however_many_connections_broke_the_next_statement_is_answered(
+    server: &DatabaseServer,
+    sleep: &'static str,
+    others: &'static str,
+    kill: impl Fn(i64) -> String,
+) {
+    const CONNECTIONS: usize = 8;
+    let database = server.database();
+    drop(Store::prepare(&database, &SCHEMA).unwrap());
+    let open = || Store::open(&database, &SCHEMA, &Options::default()).unwrap();
+    let (store, watcher) = (open(), open());
+    thread::scope(|scope| {
+        for _ in 0..CONNECTIONS {
+            scope.spawn(|| block_on(store.query(Statement::new(sleep))).unwrap());
+        }
+    });
+    let rows = block_on(watcher.query(Statement::new(others))).unwrap();
+    assert!(rows.len() >= CONNECTIONS, "{}", rows.len());
+    for row in rows {
+        server.run(&kill(row.int(0).unwrap()), None).unwrap();
+    }
+    let answer = block_on(store.query(Statement::new("SELECT id FROM things WHERE id = -1")));
+    assert_eq!(answer, Ok(Vec::new()));
 }
 
 /// Filling a large database takes longer than a statement waits for a lock.

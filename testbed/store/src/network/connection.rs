@@ -50,9 +50,10 @@ impl ServerConnection {
         Ok(Self { driver, used_at: Instant::now() })
     }
 
-    /// Whether the connection is alive, so that it can be trusted with a statement that must not be executed twice.
-    pub(super) async fn is_alive(&mut self) -> bool {
-        if self.used_at.elapsed() < TRUSTED_IDLE {
+    /// Whether the connection is alive, so that it can be trusted with a statement that must not be executed twice. One that
+    /// was not used since another `broke` is asked.
+    pub(super) async fn is_alive(&mut self, broke: Option<Instant>) -> bool {
+        if self.used_at.elapsed() < TRUSTED_IDLE && broke.is_none_or(|broke| broke < self.used_at) {
             return true;
         }
         let pinging = async {

@@ -48,6 +48,8 @@ pub(super) struct ConnectionPool {
     connected: Cell<usize>,
     idle: Cell<usize>,
     failed: RefCell<Option<(Instant, Trouble)>>,
+    /// When a connection broke last. What broke one, such as a restart of the database, may have broken them all.
+    broke: Cell<Option<Instant>>,
     outage: RefCell<Outage>,
     closing: Cell<bool>,
 }
@@ -71,6 +73,7 @@ impl ConnectionPool {
             connected: Cell::new(0),
             idle: Cell::new(0),
             failed: RefCell::default(),
+            broke: Cell::new(None),
             outage: RefCell::default(),
             closing: Cell::new(false),
         })
@@ -165,7 +168,7 @@ impl ConnectionPool {
     }
 
     async fn execute(&self, connection: &mut ServerConnection, queued: QueuedStatement) -> Next {
-        if !connection.is_alive().await {
+        if !connection.is_alive(self.broke.get()).await {
             // It has not been sent, so any other connection may execute it.
             self.put_back(queued);
             return Next::Lost;
@@ -200,6 +203,7 @@ impl ConnectionPool {
     fn lost(&self, mut queued: QueuedStatement, trouble: &Trouble) {
         CONNECTION_LOST
             .write(|suppressed| tracing::warn!(%trouble, suppressed, "a connection to the database broke"));
+        self.broke.set(Some(Instant::now()));
         queued.sent = true;
         queued.tries += 1;
         if (queued.wanted == Wanted::Rows || queued.statement.repeatable) && queued.tries < TRIES {
