@@ -14,6 +14,10 @@ const UNACCEPTED: f64 = 0.25;
 /// share of a request proves the less.
 const OTHERWISE_LONGER: f64 = 0.1;
 
+/// Of pools, the share at which requests that wait have been read: the others accept connections, or read requests, only
+/// when a worker is free.
+const POOLS_THAT_READ: f64 = 0.6;
+
 /// With as many workers users at random hardly ever wait, though there may be more of them.
 const SMALL_POOL: u32 = 64;
 
@@ -44,6 +48,21 @@ impl Sign {
     fn of(waiters: waiters::Ratios) -> Self {
         let waiters::Ratios { lock, pool, rate_limit } = waiters;
         Self { one: lock, pool, rate_limit, ..Self::NONE }
+    }
+
+    /// Of threads that wait where the requests have been `read` by them: a pool is seen so more rarely than a lock because
+    /// some pools read no request that waits, which is a sign of its own then.
+    fn of_threads(waiters: waiters::Ratios, read: bool) -> Self {
+        let pool = if read { waiters.lock } else { waiters.pool };
+        Self::of(waiters::Ratios { pool, ..waiters })
+    }
+
+    fn of_requests(read: bool) -> Self {
+        if read {
+            Self { pool: POOLS_THAT_READ, accept_queue: 0.05, upstream: 0.1, ..Self::NONE }
+        } else {
+            Self { one: 0.5, rate_limit: 0.5, accept_queue: 2.0, upstream: 0.1, ..Self::NONE }
+        }
     }
 
     pub(super) fn ratio(&self, cause: Cause) -> f64 {
@@ -78,7 +97,8 @@ pub(super) fn all(curve: &Curve) -> Vec<Sign> {
 /// Threads that wait at one futex, more of them with more users: they wait for a lock, or for a semaphore before a pool. A
 /// runtime with a scheduler of its own shows none.
 fn threads(curve: &Curve) -> Option<Sign> {
-    waiters::ratios(curve).map(Sign::of)
+    let read = requests_read(curve).unwrap_or(false);
+    waiters::ratios(curve).map(|waiters| Sign::of_threads(waiters, read))
 }
 
 /// Threads that sleep until a time, more of them with more users: each is delayed, and waits for no other.
@@ -89,16 +109,22 @@ fn sleepers(curve: &Curve) -> Option<Sign> {
 /// Requests that the tier where they queue has not read have no thread yet that could wait for a lock; those it has read
 /// have left the listen queue.
 fn unread(curve: &Curve) -> Option<Sign> {
-    let queue = hops::queue(curve)?;
-    if hops::unaccepted(curve) >= UNACCEPTED && several(curve) {
+    let read = requests_read(curve)?;
+    if !accepted(curve) {
         return Some(Sign { one: 0.3, accept_queue: 3.0, upstream: 0.1, ..Sign::NONE });
     }
-    let unread = queue.evidence.iter().any(|seen| matches!(seen, HopEvidence::NotRead { .. }));
-    Some(if unread {
-        Sign { one: 0.5, rate_limit: 0.5, accept_queue: 2.0, upstream: 0.1, ..Sign::NONE }
-    } else {
-        Sign { pool: 0.6, accept_queue: 0.05, upstream: 0.1, ..Sign::NONE }
-    })
+    Some(Sign::of_requests(read))
+}
+
+/// Whether the tier where requests queue has read those that wait. `None` where that is not known.
+fn requests_read(curve: &Curve) -> Option<bool> {
+    let not_read = |seen: &HopEvidence| matches!(seen, HopEvidence::NotRead { .. });
+    Some(accepted(curve) && !hops::queue(curve)?.evidence.iter().any(not_read))
+}
+
+/// Whether requests that more users add have left the listen queue.
+fn accepted(curve: &Curve) -> bool {
+    hops::unaccepted(curve) < UNACCEPTED || !several(curve)
 }
 
 /// Throughput that falls with users: a lock is held for longer the more wait for it, and workers that wait for something else
@@ -139,4 +165,23 @@ fn contention(curve: &Curve) -> Option<Sign> {
 fn pausing(curve: &Curve) -> Option<Sign> {
     let rate_limit = curve.pausing()?.log_odds.exp();
     Some(Sign { rate_limit, ..Sign::NONE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four workers with requests of varying times were called a lock: that requests were read and that threads waited had
+    /// counted twice against the pool, though threads that wait have read their requests.
+    #[test]
+    fn threads_that_have_read_their_requests_count_once() {
+        let waiters = waiters::Ratios { lock: 5.0, pool: 5.0 * POOLS_THAT_READ, rate_limit: 1.0 };
+        for read in [true, false] {
+            let signs = [Sign::of_threads(waiters, read), Sign::of_requests(read)];
+            let ratio = |cause| signs.iter().map(|sign| sign.ratio(cause)).product::<f64>();
+            let pool = ratio(Cause::Pool(4)) / ratio(Cause::One);
+            let expected = if read { POOLS_THAT_READ } else { POOLS_THAT_READ / 0.5 };
+            assert!((pool - expected).abs() < 1e-9, "{read}: {pool}");
+        }
+    }
 }
