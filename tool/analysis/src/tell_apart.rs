@@ -6,7 +6,9 @@
 //! in which nobody meets anybody. So a few users pause for random times between their requests. With as many workers as
 //! users nobody ever waits for another. At a lock, which is held for `h = 1 / X_max`, they meet by chance and wait: for the
 //! `W = R(n) - R(1)` of mean value analysis where the hold is exponential, and for about half of it where it is constant
-//! (the residual of a constant time is half of it, that of an exponential one all of it). Users also wait for each other at
+//! (the residual of a time with a coefficient of variation c is (1 + c²) / 2 of it: Pollaczek and Khinchine's formula, and for
+//! several servers Lee and Longton's approximation, 1959). By how much it varies is told by how evenly responses come while
+//! users queue. Users also wait for each other at
 //! a processor. What that can add is told by the processor time of a request, and is granted to both explanations.
 //!
 //! **One at a time, or one per interval.** Where one user alone gets all of the throughput, a limit on the rate that delays
@@ -32,8 +34,8 @@ const MOST: f64 = 4.6;
 /// What response times differ by for reasons that have nothing to do with it, as a share.
 const UNLIKE: f64 = 0.002;
 
-/// The wait at a lock, as a share of that of an exponential hold.
-const WAIT: [f64; 2] = [0.45, 1.05];
+/// The wait at a lock, as a share of what its hold and the variation of it make of it.
+const WAIT: [f64; 2] = [0.9, 1.05];
 
 /// What a pause saves at a limit on the rate, as a share of what is expected: a limit that saves up lets more through.
 const SAVED: [f64; 2] = [2.5, 0.6];
@@ -66,6 +68,9 @@ pub struct Plan {
     pub hold_us: f64,
     /// Processor time of a request, microseconds, all tiers together.
     pub processor_us: f64,
+    /// Bounds of the squared coefficient of variation of the time for which a lock is held or a worker works: from 0 (constant)
+    /// to 1 (exponential).
+    pub variation: [f64; 2],
 }
 
 /// A load of the experiment.
@@ -79,13 +84,21 @@ pub struct Side {
 
 impl Plan {
     /// For a server that answers one user alone after `alone_us` and serves `at_a_time` requests at a time, one every
-    /// `hold_us`, each of which costs `processor_us` of processor time. `None` where a figure is out of reason.
+    /// `hold_us`, each of which costs `processor_us` of processor time, by how much the hold varies being unknown. `None`
+    /// where a figure is out of reason.
     pub fn new(at_a_time: f64, [alone_us, hold_us, processor_us]: [f64; 3]) -> Option<Self> {
         let finite = [at_a_time, alone_us, hold_us, processor_us].iter().all(|figure| figure.is_finite());
         // As many as there would be workers: none of them would wait.
         let several = (at_a_time + ROUNDING).floor().clamp(2.0, USERS_MOST) as u32;
         let users = if at_a_time < TWO { 1 } else { several };
-        let plan = Self { users, think_us: PAUSE * alone_us, alone_us, hold_us, processor_us };
+        let plan = Self {
+            users,
+            think_us: PAUSE * alone_us,
+            alone_us,
+            hold_us,
+            processor_us,
+            variation: [0.0, 1.0],
+        };
         (finite && hold_us > 0.0 && alone_us > 0.0).then_some(plan)
     }
 
@@ -122,8 +135,8 @@ impl Plan {
     fn at_servers_us(&self, servers: u32) -> [f64; 2] {
         let wait_us = self.wait_us(servers, self.hold_us * f64::from(servers));
         let processor_us = self.wait_us(1, self.processor_us.max(0.0));
-        let [least, most] = WAIT.map(|share| share * wait_us);
-        [least, most + processor_us]
+        let ([least, most], [low, high]) = (WAIT, self.variation.map(|squared| (1.0 + squared) / 2.0));
+        [least * low * wait_us, most * high * wait_us + processor_us]
     }
 
     /// How much longer several users wait than one where each request takes one of the servers for so long.

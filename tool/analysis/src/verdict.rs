@@ -30,6 +30,7 @@ mod softirq;
 mod threads;
 mod undecided;
 mod utilisation;
+mod variation;
 mod waiters;
 mod waiting;
 

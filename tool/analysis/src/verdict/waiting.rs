@@ -18,6 +18,7 @@ use crate::statistics::{NORMAL_95, t_cdf};
 use crate::tell_apart::Plan;
 use crate::thresholds::{FULL, NOT_BUSY, PLATEAU, UNWATCHED};
 use crate::ticks::ErrorKind;
+use crate::verdict::variation::Variation;
 
 /// A descriptor table this full has no room: some descriptors are kept in reserve or held for a moment
 /// after their connection ended.
@@ -110,7 +111,9 @@ pub(crate) fn to_tell_apart(curve: &Curve, found: &Finding) -> Option<Plan> {
     let per_request_us = 1e6 / curve.maximum().0;
     let cores = curve.star()?.usage.tiers().map(|group| group.cores).sum::<f64>();
     let times_us = [unqueued(curve)?.0, per_request_us, cores * per_request_us];
-    Plan::new(at_a_time(curve)? - hops::elsewhere(curve), times_us)
+    let plan = Plan::new(at_a_time(curve)? - hops::elsewhere(curve), times_us)?;
+    let variation = Variation::of(curve).map_or(plan.variation, |variation| variation.bounds());
+    Some(Plan { variation, ..plan })
 }
 
 /// Whether users wait though nothing is busy, and are not turned away.

@@ -308,6 +308,43 @@ fn steps_that_differ_by_chance_are_no_fall() {
     assert!(!says(&noisy(0.001, 64), "Throughput fell"), "{:#?}", noisy(0.001, 64).verdict);
 }
 
+/// Four workers whose times vary, behind a delay, were called a lock: the experiment met the wait of a lock by chance, as
+/// such times scatter widely. How widely one user's do tells of how many workers the time between two responses comes.
+#[test]
+fn times_that_vary_tell_a_pool_from_a_lock() {
+    let varying = |deviation_us: f64| {
+        let lab = waiting(4, 8_000.0);
+        let mut steps = lab.observed();
+        for step in steps.iter_mut().map(|observed| &mut observed.step) {
+            let requests = (step.completed as f64).sqrt();
+            let [x, mean_us] = [step.throughput_per_s, step.response_time_us.mean];
+            step.throughput_ci_per_s = Some([x * (1.0 - 1.96 / requests), x * (1.0 + 1.96 / requests)]);
+            let half_us = 1.96 * deviation_us / requests;
+            step.response_time_us.mean_ci = Some([mean_us - half_us, mean_us + half_us]);
+        }
+        conclude(&steps, &lab.context)
+    };
+    let (pool, lock) = (varying(5_000.0), varying(1_250.0));
+    assert_eq!(kind(&pool), ResourceKind::WorkerPool, "{pool:#?}");
+    assert_eq!(kind(&lock), ResourceKind::Lock, "{lock:#?}");
+    let [least, most] = pool.to_tell.expect("it could be either").variation;
+    assert!(least >= 0.3 && most == 1.0, "{least} to {most}");
+}
+
+/// Where responses come evenly, times are constant, and a lock that is held for constant times is expected to keep users for
+/// half as long as one held for exponential times.
+#[test]
+fn responses_that_come_evenly_narrow_what_an_experiment_may_find() {
+    let lab = waiting(4, 7_500.0);
+    let mut steps = lab.observed();
+    for step in steps.iter_mut().map(|observed| &mut observed.step) {
+        let x = step.throughput_per_s;
+        step.throughput_ci_per_s = Some([x * 0.9995, x * 1.0005]);
+    }
+    let plan = conclude(&steps, &lab.context).to_tell.expect("it could be either");
+    assert!(plan.variation[0] == 0.0 && plan.variation[1] < 0.1, "{plan:?}");
+}
+
 /// One core was 91 % busy while 63 users waited for a lock, and it was said to be full.
 #[test]
 fn a_processor_with_time_to_spare_that_nobody_wants_is_not_full() {

@@ -5,6 +5,7 @@
 use super::Cause;
 use crate::run::HopEvidence;
 use crate::verdict::curve::Curve;
+use crate::verdict::variation::Scatter;
 use crate::verdict::{hops, waiters, waiting};
 
 /// Requests of which more users add this share to the listen queue have not all left it.
@@ -90,6 +91,7 @@ pub(super) fn all(curve: &Curve) -> Vec<Sign> {
         waiting_to_be_accepted(curve),
         contention(curve),
         pausing(curve),
+        scatter(curve),
     ];
     all.into_iter().flatten().collect()
 }
@@ -165,6 +167,23 @@ fn contention(curve: &Curve) -> Option<Sign> {
 fn pausing(curve: &Curve) -> Option<Sign> {
     let rate_limit = curve.pausing()?.log_odds.exp();
     Some(Sign { rate_limit, ..Sign::NONE })
+}
+
+/// By how much one user's response times vary, where the time varies for which a lock is held or a worker works.
+fn scatter(curve: &Curve) -> Option<Sign> {
+    let scatter = Scatter::of(curve)?;
+    let small_pools = (2..SMALL_POOL).map(|workers| scatter.with(workers)).collect();
+    let otherwise = Scatter::otherwise();
+    let (rate_limit, accept_queue, upstream, other) = (otherwise, otherwise, otherwise, otherwise);
+    Some(Sign {
+        one: scatter.with(1),
+        pool: scatter.with(SMALL_POOL),
+        small_pools,
+        accept_queue,
+        rate_limit,
+        upstream,
+        other,
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,160 @@
+//! By how much the time varies for which a lock is held or a worker works, told by how evenly responses come while users
+//! queue, and what that says of how many workers there are.
+//!
+//! While users queue, a lock lets the next one in as soon as it is free. So responses are a renewal process of its holds, and
+//! those of a pool are one for each worker: over a time that is long beside a hold, the variance of their number comes to c²
+//! of its mean, where c is the coefficient of variation of a hold (Cox, Renewal Theory, 1962, section 4.5). What else varies
+//! adds to it.
+//!
+//! With m workers, each is kept for m / X, so one user's response times have a standard deviation of c m / X from that alone.
+//! What else a request does may vary as well and add to it, but never takes anything away.
+
+use super::curve::Curve;
+use super::waiting;
+use crate::run::Step;
+use crate::statistics::NORMAL_95;
+
+/// Users queue at all times from this multiple of N* on.
+const QUEUEING: f64 = 1.5;
+
+/// Fewer responses say nothing of how evenly they come.
+const RESPONSES_MIN: u64 = 100;
+
+/// Throughput of a host varies by this share for reasons of its own.
+const OF_THE_HOST: f64 = 0.008;
+
+/// What is estimated may be this many times too small or too large, and too small by this much besides.
+const TOO_LARGE: f64 = 2.0;
+const TOO_SMALL: [f64; 2] = [3.0, 0.05];
+
+/// Times that vary less or more than by these c² are not compared with response times: what else varies then hides them, or
+/// the server changes.
+const COMPARED: [f64; 2] = [0.2, 4.0];
+
+/// The standard error of the logarithm of a number of workers that is told by both standard deviations.
+const ERROR: f64 = 0.3;
+
+/// Where the other work of a request varies as well, the logarithm of the whole over that of the workers is spread evenly up to
+/// this, and so it is for what is neither a lock nor a pool.
+const WIDE: f64 = 5.0;
+
+/// The share of servers of which the other work hardly varies.
+const HARDLY: f64 = 0.5;
+
+/// The least density: something may be different from all this.
+const OTHERWISE: f64 = 0.01;
+
+/// What is known of the time for which a lock is held or a worker works.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Variation {
+    /// Its squared coefficient of variation, with what the host adds.
+    squared: f64,
+    /// About how much of that the host may add.
+    of_the_host: f64,
+}
+
+impl Variation {
+    /// `None` where too few responses were measured while users queued.
+    pub(crate) fn of(curve: &Curve) -> Option<Self> {
+        let queueing = QUEUEING * f64::from(curve.star_users());
+        let steps = || curve.steps().iter().filter(|step| f64::from(step.users) >= queueing);
+        let responses: u64 = steps().map(|step| step.completed).sum();
+        let weighted = |figure: fn(&Step) -> Option<f64>| -> Option<f64> {
+            let sum: f64 =
+                steps().map(|step| Some(step.completed as f64 * figure(step)?)).sum::<Option<f64>>()?;
+            Some(sum / responses as f64)
+        };
+        let found = Self {
+            squared: weighted(dispersion)?,
+            of_the_host: weighted(|step| Some(OF_THE_HOST.powi(2) * step.completed as f64))?,
+        };
+        (responses >= RESPONSES_MIN && found.squared.is_finite()).then_some(found)
+    }
+
+    /// Two bounds of the squared coefficient of variation, from 0 (constant times) to 1 (exponential times).
+    pub(crate) fn bounds(&self) -> [f64; 2] {
+        let least = (self.squared - self.of_the_host) / TOO_LARGE;
+        let [times, besides] = TOO_SMALL;
+        [least.clamp(0.0, 1.0), (times * self.squared + besides).clamp(0.0, 1.0)]
+    }
+
+    /// The number of workers that would make one user's response times vary as they do, if nothing else varied.
+    fn workers(&self, curve: &Curve) -> Option<f64> {
+        let [least, most] = COMPARED;
+        let told = (least..most).contains(&self.squared) && self.of_the_host < self.squared / 4.0;
+        let deviation_us = deviation_us(curve.steps().first().filter(|step| step.users == 1)?)?;
+        let hold_us = 1e6 / curve.maximum().0;
+        told.then_some(deviation_us / (hold_us * self.squared.sqrt()))
+    }
+}
+
+/// How likely the response times of one user vary as they do, by the number of workers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scatter {
+    workers: f64,
+}
+
+impl Scatter {
+    /// `None` where the work hardly varies, or that is not known.
+    pub(super) fn of(curve: &Curve) -> Option<Self> {
+        if waiting::fall(curve).is_some() {
+            return None;
+        }
+        let workers = Variation::of(curve)?.workers(curve).filter(|workers| *workers > 0.0)?;
+        workers.is_finite().then_some(Self { workers })
+    }
+
+    /// The density of its logarithm with so many workers.
+    pub(super) fn with(self, workers: u32) -> f64 {
+        let beyond = (self.workers / f64::from(workers)).ln();
+        let errors = beyond / ERROR;
+        let alone = (-errors * errors / 2.0).exp() / (ERROR * (2.0 * std::f64::consts::PI).sqrt());
+        let others =
+            if beyond > 0.0 { Self::otherwise() } else { Self::otherwise() * (-errors * errors / 2.0).exp() };
+        (HARDLY * alone + (1.0 - HARDLY) * others).max(OTHERWISE)
+    }
+
+    /// The same with something that is neither a lock nor a pool.
+    pub(super) fn otherwise() -> f64 {
+        1.0 / WIDE
+    }
+}
+
+/// The variance of the number of responses over its mean, from the interval of the throughput.
+fn dispersion(step: &Step) -> Option<f64> {
+    let [low, high] = step.throughput_ci_per_s?;
+    let error = (high - low) / (2.0 * NORMAL_95 * step.throughput_per_s);
+    Some(error.powi(2) * step.completed as f64)
+}
+
+/// The standard deviation of response times that follow each other without a queue, from the interval of their mean.
+fn deviation_us(step: &Step) -> Option<f64> {
+    let half = step.response_relative_half_width()?;
+    Some(half / NORMAL_95 * step.response_time_us.mean * (step.completed as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_time_has_a_narrow_range_and_an_exponential_one_is_told_from_it() {
+        let bounds = |squared: f64| Variation { squared, of_the_host: 0.01 }.bounds();
+        assert!(bounds(0.002)[1] < 0.1 && bounds(0.002)[0] == 0.0);
+        assert!(bounds(1.0)[0] > 0.4 && bounds(1.0)[1] == 1.0);
+        let noisy = Variation { squared: 1.0, of_the_host: 2.0 }.bounds();
+        assert_eq!(noisy, [0.0, 1.0], "all of it may be the host's");
+    }
+
+    #[test]
+    fn other_work_may_add_to_what_workers_vary_by_and_takes_nothing_away() {
+        let four = Scatter { workers: 4.0 };
+        assert!(four.with(4) > 5.0 * four.with(1), "a lock whose other work happens to vary as much is rare");
+        assert!(four.with(1) >= 5.0 * four.with(9), "nine workers would vary by more");
+        let densities = |workers: u32| -> f64 {
+            let step = 0.01;
+            (-300..500).map(|at| Scatter { workers: (f64::from(at) * step).exp() }.with(workers) * step).sum()
+        };
+        assert!((densities(1) - 1.0).abs() < 0.2, "{}", densities(1));
+    }
+}
