@@ -3,6 +3,7 @@
 //! Pure: no clock, no socket, no file, no randomness. Raw measurements come in ([`ticks`],
 //! [`counters`]), a [`run::Run`] goes out, and every figure a report shows was computed here.
 
+pub mod check;
 pub mod comparison;
 pub mod conclude;
 pub mod confirmation;

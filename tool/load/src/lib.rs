@@ -46,7 +46,7 @@ pub use ceiling::{CEILING_BODY_BYTES, CEILING_USERS, Ceiling};
 pub use error::{LoadError, ProbeError};
 pub use generator::{Generator, stall_limit_us, stalled_us, trim};
 pub use plan::{Arrivals, Connections, Pacing, Plan, Stop, THREADS_MAX, Think};
-pub use probe::{ProbeReport, probe};
+pub use probe::{ProbeReport, check, probe};
 pub use scenario::definition::Scenario;
 pub use scenario::error::{FlagError, Problem, ScenarioError};
 pub use scenario::single::RequestTemplate;

@@ -1,4 +1,6 @@
-//! One request before the load, to report in words what is wrong with the target.
+//! One request before the load, to report in words what is wrong with the target; and each request once, to try a scenario.
+
+mod check;
 
 use std::io::{ErrorKind as Io, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,18 +12,22 @@ use wire::Limits;
 
 use crate::error::{LoadError, ProbeError};
 use crate::plan::{Connections, Plan};
-use crate::requests::response::Response;
+use crate::requests::program::PreparedRequest;
+use crate::requests::response::{Completed, Response};
 use crate::requests::{Program, Rendered, Scratch};
 use crate::transport::address::{first_that_accepts, resolve};
 use crate::transport::tls::Tls;
 use crate::url::Url;
+use crate::values::stream::UserStream;
+
+pub use check::check;
 
 /// Separates the random stream of the probe from those of the users, so that what the probe creates does not collide with
 /// what they create.
 const SEED: u64 = 0x0070_726F_6265;
 
 /// Number of body bytes to read.
-const BODY_BYTES: usize = 1 << 20;
+const BODY_BYTES: u64 = 1 << 20;
 
 /// The outcome of the probe of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,47 +62,98 @@ pub fn probe(plan: &Plan) -> Result<Vec<ProbeReport>, LoadError> {
 }
 
 fn probe_one(plan: &Plan, base: &Url, user: u32) -> Result<ProbeReport, LoadError> {
-    let address = first_that_accepts(&resolve(base)?).ok_or(LoadError::Plan("the target has no address"))?;
-    let tls = Tls::for_url(base, plan.insecure)?;
-    let attempt = Attempt { plan, base, user, address, began: Instant::now() };
-    Ok(attempt.run(tls.as_ref())?)
+    let server = Server::find(plan, base)?;
+    let program = server.program();
+    let request = program.first();
+    // The user whose values it gets is the first that the load sends to this server. Values may be meant for one server
+    // alone, and servers may share their data.
+    let mut values = program.stream(plan.seed ^ SEED, user);
+    let attempt = Attempt { server: &server, program: &program, request, body_bytes: BODY_BYTES };
+    let began = Instant::now();
+    let (answer, tls) = attempt.run(&mut values)?;
+    Ok(ProbeReport {
+        address: server.address,
+        status: answer.status,
+        status_expected: answer.status_expected,
+        request,
+        nothing_to_keep: answer.nothing_to_keep,
+        elapsed: began.elapsed(),
+        tls,
+    })
 }
 
-/// A probe that is under way.
-struct Attempt<'a> {
+/// Where requests are sent.
+struct Server<'a> {
     plan: &'a Plan,
     base: &'a Url,
-    /// The user whose values it gets: the first that the load sends to this server. Values may be meant for one server alone,
-    /// and servers may share their data.
-    user: u32,
     address: SocketAddr,
-    began: Instant,
+    tls: Option<Tls>,
+}
+
+impl<'a> Server<'a> {
+    fn find(plan: &'a Plan, base: &'a Url) -> Result<Self, LoadError> {
+        let address =
+            first_that_accepts(&resolve(base)?).ok_or(LoadError::Plan("the target has no address"))?;
+        Ok(Server { plan, base, address, tls: Tls::for_url(base, plan.insecure)? })
+    }
+
+    fn program(&self) -> Program {
+        let close = self.plan.connections == Connections::PerRequest;
+        Program::new(&self.plan.scenario, self.base, close).of_member(&self.plan.member)
+    }
+}
+
+/// One request that is under way.
+struct Attempt<'a> {
+    server: &'a Server<'a>,
+    program: &'a Program,
+    request: usize,
+    /// How much of the body of the response is read.
+    body_bytes: u64,
+}
+
+/// What came back.
+struct Answer {
+    status: u16,
+    status_expected: bool,
+    /// Whether the response was as expected but lacks the value that the scenario captures.
+    nothing_to_keep: bool,
+    /// Whether the body that was read passes the verification that the scenario asks for.
+    as_expected: bool,
+    /// Bytes of the body that were read.
+    body_bytes: u64,
+    /// Whether there was more of it.
+    is_cut: bool,
+    /// What the scenario captures from the response.
+    value: Vec<u8>,
 }
 
 impl Attempt<'_> {
-    fn run(&self, tls: Option<&Tls>) -> Result<ProbeReport, ProbeError> {
+    /// Sends the request on a connection of its own. Returns the answer and the TLS version.
+    fn run(&self, values: &mut UserStream) -> Result<(Answer, Option<String>), ProbeError> {
         let mut socket = self.connect()?;
-        let Some(mut session) = tls.and_then(Tls::connection) else {
-            return self.exchange(&mut socket, None);
+        let Some(mut session) = self.server.tls.as_ref().and_then(Tls::connection) else {
+            return Ok((self.exchange(&mut socket, values)?, None));
         };
         while session.is_handshaking() {
             session.complete_io(&mut socket).map_err(|error| self.tls_failed(&error))?;
         }
         let version = session.protocol_version().map(|version| format!("{version:?}"));
         let mut stream = rustls::Stream::<ClientConnection, TcpStream>::new(&mut session, &mut socket);
-        self.exchange(&mut stream, version)
+        Ok((self.exchange(&mut stream, values)?, version))
     }
 
     fn connect(&self) -> Result<TcpStream, ProbeError> {
-        let socket = TcpStream::connect_timeout(&self.address, self.plan.timeout).map_err(|error| {
-            let (target, address) = (self.target(), self.address);
+        let Server { plan, address, .. } = *self.server;
+        let socket = TcpStream::connect_timeout(&address, plan.timeout).map_err(|error| {
+            let target = self.target();
             match error.kind() {
                 Io::ConnectionRefused => ProbeError::Refused { target, address },
                 _ => ProbeError::Unreachable { target, address, reason: error.to_string() },
             }
         })?;
         // These fail only for a time-out of zero, with which connecting fails.
-        let timeout = Some(self.plan.timeout);
+        let timeout = Some(plan.timeout);
         let _ = socket.set_read_timeout(timeout).and(socket.set_write_timeout(timeout));
         Ok(socket)
     }
@@ -104,41 +161,25 @@ impl Attempt<'_> {
     fn exchange(
         &self,
         stream: &mut (impl Read + Write),
-        tls: Option<String>,
-    ) -> Result<ProbeReport, ProbeError> {
-        let close = self.plan.connections == Connections::PerRequest;
-        let program = Program::new(&self.plan.scenario, self.base, close).of_member(&self.plan.member);
-        let mut values = program.stream(self.plan.seed ^ SEED, self.user);
+        values: &mut UserStream,
+    ) -> Result<Answer, ProbeError> {
         let mut scratch = Scratch::default();
-        let rendered = program.render(program.first(), &mut values, &mut scratch);
-        let sent = send_whole(stream, &rendered, &program);
-        let (status, nothing_to_keep) = match (self.read_response(stream, &program), sent) {
+        let rendered = self.program.render(self.request, values, &mut scratch);
+        let sent = send_whole(stream, &rendered, self.program);
+        match (self.read_response(stream), sent) {
             // A server that answers early may have stopped reading the request.
-            (Ok(answer), _) => answer,
-            (Err(_), Err(error)) => return Err(self.io_failed(&error)),
-            (Err(error), Ok(())) => return Err(error),
-        };
-        Ok(ProbeReport {
-            address: self.address,
-            status,
-            status_expected: program
-                .requests
-                .get(program.first())
-                .is_some_and(|asked| asked.expect.contains(status)),
-            request: program.first(),
-            nothing_to_keep,
-            elapsed: self.began.elapsed(),
-            tls,
-        })
+            (Ok(answer), _) => Ok(answer),
+            (Err(_), Err(error)) => Err(self.io_failed(&error)),
+            (Err(error), Ok(())) => Err(error),
+        }
     }
 
-    /// Reads the response. Returns its status, and whether it lacks a value to capture.
-    fn read_response(&self, stream: &mut impl Read, program: &Program) -> Result<(u16, bool), ProbeError> {
+    fn read_response(&self, stream: &mut impl Read) -> Result<Answer, ProbeError> {
         let not_http = || ProbeError::NotHttp { target: self.target() };
-        let asked = program.requests.get(program.first()).ok_or_else(not_http)?;
+        let asked = self.program.requests.get(self.request).ok_or_else(not_http)?;
         let mut response = Response::default();
         let mut buffer = vec![0; 64 * 1024];
-        let mut inspected = 0;
+        let mut inspected: u64 = 0;
         loop {
             let count = stream.read(&mut buffer).map_err(|error| self.io_failed(&error))?;
             let received = buffer.get(..count).unwrap_or_default();
@@ -147,15 +188,15 @@ impl Attempt<'_> {
             }
             if count == 0 {
                 let ended = response.end(asked).map_err(|_| ProbeError::Closed { target: self.target() })?;
-                return Ok((ended.status, response.lacks_value(asked)));
+                return Ok(Answer::whole(&ended, &mut response, asked));
             }
             match response.feed(received, asked, &Limits::default()).map_err(|_| not_http())? {
-                Some(completed) => return Ok((completed.status, response.lacks_value(asked))),
-                None => inspected += count,
+                Some(completed) => return Ok(Answer::whole(&completed, &mut response, asked)),
+                None => inspected += count as u64,
             }
             // The head of a long response says enough.
-            if let Some(status) = response.status().filter(|_| inspected >= BODY_BYTES) {
-                return Ok((status, asked.capture.is_some()));
+            if let Some(status) = response.status().filter(|_| inspected >= self.body_bytes) {
+                return Ok(Answer::cut(status, &response, asked));
             }
         }
     }
@@ -163,7 +204,7 @@ impl Attempt<'_> {
     fn io_failed(&self, error: &std::io::Error) -> ProbeError {
         let target = self.target();
         match error.kind() {
-            Io::WouldBlock | Io::TimedOut => ProbeError::NoAnswer { target, after: self.plan.timeout },
+            Io::WouldBlock | Io::TimedOut => ProbeError::NoAnswer { target, after: self.server.plan.timeout },
             Io::InvalidData => ProbeError::Tls { target, reason: error.to_string() },
             _ => ProbeError::Closed { target },
         }
@@ -180,7 +221,33 @@ impl Attempt<'_> {
     }
 
     fn target(&self) -> String {
-        self.base.to_string()
+        self.server.base.to_string()
+    }
+}
+
+impl Answer {
+    fn whole(completed: &Completed, response: &mut Response, asked: &PreparedRequest) -> Self {
+        Answer {
+            status: completed.status,
+            status_expected: asked.expect.contains(completed.status),
+            nothing_to_keep: response.lacks_value(asked),
+            as_expected: completed.as_expected,
+            body_bytes: completed.body_bytes,
+            is_cut: false,
+            value: response.value(asked).to_vec(),
+        }
+    }
+
+    fn cut(status: u16, response: &Response, asked: &PreparedRequest) -> Self {
+        Answer {
+            status,
+            status_expected: asked.expect.contains(status),
+            nothing_to_keep: asked.capture.is_some(),
+            as_expected: true,
+            body_bytes: response.body_bytes(),
+            is_cut: true,
+            value: Vec::new(),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod kubernetes;
 mod measure;
 mod plan;
 mod repeats;
+mod scenario;
 
 use std::{fs, io};
 
@@ -44,6 +45,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Compare(flags) => compare::run(&flags),
         Command::History(flags) => history::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
+        Command::Scenario(command) => scenario::run(&command),
         Command::Lab(passed) => external::run(None, passed.arguments),
         Command::Serve(passed) => external::run(Some("serve"), passed.arguments),
         Command::Share(passed) => external::run(Some("share"), passed.arguments),

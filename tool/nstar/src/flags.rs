@@ -11,6 +11,7 @@ mod generate;
 mod load;
 mod observe;
 mod repeat;
+mod scenario;
 
 use std::{env, ffi::OsString, path::PathBuf};
 
@@ -31,6 +32,7 @@ pub use self::{
     load::{Drive, Load, Output, Sweep, Target},
     observe::Observe,
     repeat::Repeat,
+    scenario::{Check, ScenarioCommand},
 };
 
 /// Finds N*, the load at which a server saturates, and names the resource that stops it.
@@ -88,6 +90,9 @@ pub enum Command {
     History(History),
     /// Look for what on this host would spoil a measurement
     Doctor(Doctor),
+    /// Try a scenario file
+    #[command(subcommand)]
+    Scenario(ScenarioCommand),
     /// Run an experiment of the testbed; with no name: start its file server and sweep it (nstar-lab)
     #[command(disable_help_flag = true)]
     Lab(External),

@@ -8,6 +8,7 @@
 
 mod axis;
 mod beside;
+pub mod check;
 pub mod comparison;
 pub mod contrast;
 mod csv;

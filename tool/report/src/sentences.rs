@@ -2,6 +2,7 @@
 //!
 //! Everything that a person reads about a finding is worded here, and only here.
 
+pub(crate) mod checks;
 pub(crate) mod comparisons;
 pub(crate) mod contrasts;
 pub(crate) mod doctor;

@@ -1,5 +1,6 @@
 //! A run on a terminal: the verdict in words, the table of steps, the plot, the warnings.
 
+pub(crate) mod check;
 pub(crate) mod comparison;
 pub(crate) mod contrast;
 pub(crate) mod doctor;

@@ -76,6 +76,12 @@ pub enum Problem {
         /// The key.
         key: String,
     },
+    /// A variable that the scenario takes a value from is not set.
+    #[error("the environment has no variable `{name}` with a text: set it, as in `export {name}=..`")]
+    Variable {
+        /// Its name.
+        name: String,
+    },
     /// A file that the scenario names cannot be read.
     #[error("`{key}` names {}, which cannot be read: {reason}", path.display())]
     Unreadable {

@@ -55,6 +55,7 @@ impl Scenario {
     /// | `choice` | `items` | a random item |
     /// | `date` | `min` (0), `max` (`min`) | a random date, this many days from today |
     /// | `cycle` | `items`, `step` (1) | the items in turn: user u starts at item u and advances by `step` |
+    /// | `env` | `variable` | the text of this variable of the environment: for secrets, which then are in no file |
     ///
     /// A value that occurs more than once in a request is the same in all places. All randomness comes from the seed of
     /// the plan, with a separate stream for each user.

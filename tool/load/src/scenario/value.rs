@@ -1,12 +1,14 @@
 //! The kinds of values that differ per user or per request, and the `[values]` tables that define them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::error::{Problem, ScenarioError};
 use super::section::{Field, Section, text_of, wrong};
 
-const KINDS: [&str; 8] =
-    ["user", "counter", "sequence", "random", "random-string", "choice", "cycle", "date"];
+const KINDS: [&str; 9] =
+    ["user", "counter", "sequence", "random", "random-string", "choice", "cycle", "date", "env"];
 /// How far ahead a date may lie, days.
 const DAYS_MAX: u64 = 36_500;
 const CHECKS: [&str; 1] = ["verhoeff"];
@@ -19,7 +21,7 @@ const ALPHABETS: [(&str, &str); 4] = [
 ];
 
 /// A named value, which templates contain as `${name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Value {
     /// Its name in templates.
     pub name: String,
@@ -31,6 +33,13 @@ pub struct Value {
     pub width: usize,
     /// Check digit to append to a number.
     pub check: CheckDigit,
+}
+
+impl fmt::Debug for Value {
+    /// Leaves out what is drawn, which may be a secret from the environment.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Value").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// The check digit appended to a number.
@@ -142,11 +151,12 @@ pub(super) fn read_value(name: &str, mut section: Section<'_>) -> Result<Value, 
         Some("random-string") => random_string(&mut section)?,
         Some("date") => date(&mut section)?,
         Some("choice") => ValueKind::Choice { items: items(&mut section)? },
+        Some("env") => variable(&mut section)?,
         Some(_) => {
             ValueKind::Cycle { items: items(&mut section)?, step: section.number("step", 1..=1_000_000, 1)? }
         }
         None => {
-            let kinds = "one of user, counter, sequence, random, random-string, choice, cycle, date";
+            let kinds = "one of user, counter, sequence, random, random-string, choice, cycle, date, env";
             return Err(section.missing("kind", kinds));
         }
     };
@@ -196,6 +206,22 @@ fn date(section: &mut Section<'_>) -> Result<ValueKind, ScenarioError> {
     let today = jiff::Zoned::now().date();
     let day = |ahead| today.saturating_add(jiff::SignedDuration::from_hours(24 * ahead)).to_string();
     Ok(ValueKind::Choice { items: (min as i64..=max as i64).map(day).collect() })
+}
+
+/// A variable of the environment: the same text at every draw.
+fn variable(section: &mut Section<'_>) -> Result<ValueKind, ScenarioError> {
+    let source = section.source;
+    let Some(field) = section.field("variable") else {
+        return Err(section.missing("variable", "the name of a variable of the environment"));
+    };
+    let name = text_of(source, field)?;
+    match std::env::var(name) {
+        Ok(text) if !text.chars().any(char::is_control) => {
+            Ok(ValueKind::Cycle { items: vec![text], step: 1 })
+        }
+        Ok(_) => Err(wrong(source, field, "a variable of the environment without control characters")),
+        Err(_) => Err(source.error(field.offset, Problem::Variable { name: name.into() })),
+    }
 }
 
 fn items(section: &mut Section<'_>) -> Result<Vec<String>, ScenarioError> {

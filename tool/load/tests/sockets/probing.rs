@@ -4,7 +4,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use load::{LoadError, Plan, ProbeError, Scenario, probe};
+use analysis::check::{Fault, Kept, Outcome};
+use load::{LoadError, Plan, ProbeError, Scenario, check, probe};
 
 use crate::common::{OK, Server, plan};
 
@@ -98,4 +99,52 @@ fn each_server_is_asked_for_what_its_own_user_asks() {
     let plan = Plan::new(scenario.with_bases(vec![first.url("/"), second.url("/")]));
     let statuses: Vec<u16> = probe(&plan).unwrap().iter().map(|report| report.status).collect();
     assert_eq!(statuses, [200, 200]);
+}
+
+/// Each request is sent once, in the order of the file, and what one keeps is there for the next.
+#[test]
+fn a_check_sends_each_request_once_and_in_order() {
+    let server = Server::start(|mut peer, _| {
+        let Some(request) = peer.request() else { return };
+        let answer: &[u8] = match request.line.as_str() {
+            "POST /books HTTP/1.1" => b"HTTP/1.1 201 Created\r\nContent-Length: 8\r\n\r\n{\"id\":7}",
+            "GET /books/7 HTTP/1.1" => b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            "GET /garbage HTTP/1.1" => b"220 mail.example ESMTP\r\n",
+            _ => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        };
+        let _ = peer.send(answer);
+    });
+    let text = r#"
+        [[request]]
+        method = "POST"
+        path = "/books"
+        keep = { name = "book", from = "json:id" }
+        [[request]]
+        path = "/books/${taken:book}"
+        keep = { name = "tag", from = "header:etag" }
+        [[request]]
+        path = "/books/${taken:book}"
+        [[request]]
+        path = "/none"
+        [[request]]
+        path = "/garbage"
+    "#;
+    let scenario = Scenario::from_toml(Path::new("x.toml"), text).unwrap().with_base(server.url("/"));
+    let checked = check(&Plan::new(scenario)).unwrap();
+    let outcomes: Vec<_> = checked
+        .iter()
+        .map(|checked| match &checked.outcome {
+            Outcome::Answered(answered) => Ok((answered.status, answered.fault, answered.kept.clone())),
+            other => Err(other.clone()),
+        })
+        .collect();
+    assert_eq!(outcomes[0], Ok((201, None, Some(Kept { list: "book".into(), value: "7".into() }))));
+    assert_eq!(outcomes[1], Ok((200, Some(Fault::NothingToKeep), None)));
+    assert_eq!(outcomes[2], Err(Outcome::NothingToTake { list: "book".into() }));
+    assert_eq!(outcomes[3], Ok((404, Some(Fault::Status), None)));
+    assert!(matches!(&outcomes[4], Err(Outcome::Failed { .. })));
+    assert_eq!(
+        checked.iter().map(|checked| checked.is_success()).collect::<Vec<_>>(),
+        [true, false, false, false, false]
+    );
 }

@@ -117,17 +117,31 @@ fn scenario_file(target: &Target) -> Result<Scenario, Failure> {
         )));
     }
     let path = Path::new(target.name());
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read the scenario {}: {error}", path.display())))?;
-    let scenario = Scenario::from_toml(path, &text).map_err(Failure::usage)?;
     let weights = target.weights.iter().cloned().collect();
-    let scenario = scenario
+    let scenario = read_scenario(path)?
         .with_weights(&weights)
         .map_err(|problem| Failure::usage(format!("--weight: {}: {problem}", path.display())))?;
-    match &target.base {
+    with_base(scenario, path, target.base.as_deref(), "--base")
+}
+
+/// Reads a scenario file.
+pub(super) fn read_scenario(path: &Path) -> Result<Scenario, Failure> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read the scenario {}: {error}", path.display())))?;
+    Scenario::from_toml(path, &text).map_err(Failure::usage)
+}
+
+/// Sends a scenario to this server, if one is given, which `flag` does.
+pub(super) fn with_base(
+    scenario: Scenario,
+    path: &Path,
+    base: Option<&str>,
+    flag: &str,
+) -> Result<Scenario, Failure> {
+    match base {
         Some(base) => Ok(scenario.with_base(url(base)?)),
         None if scenario.base().is_none() => Err(Failure::usage(format!(
-            "{}: the scenario names no server: add a line base = \"http://HOST:PORT\", or give --base",
+            "{}: the scenario names no server: add a line base = \"http://HOST:PORT\", or give {flag}",
             path.display()
         ))),
         None => Ok(scenario),

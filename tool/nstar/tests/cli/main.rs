@@ -17,5 +17,6 @@ mod kernel;
 mod kubernetes;
 mod mistakes;
 mod observe;
+mod scenario;
 mod sweep;
 mod waiting;

@@ -217,3 +217,21 @@ fn weights_are_given_by_name() {
     assert!(wrong.contains("unknown request `c`") && wrong.contains("`GET /b`"), "{wrong}");
     assert!(scenario.with_weights(&weights("a", 0)).unwrap_err().to_string().contains("at least 1"));
 }
+
+#[test]
+fn a_secret_comes_from_the_environment_and_is_not_shown() {
+    let of = |variable: &str| {
+        format!(
+            "[values]\nkey = {{ kind = \"env\", variable = \"{variable}\" }}\n[[request]]\npath = \"/\"\n\
+             headers = {{ X-Key = \"${{key}}\" }}\n"
+        )
+    };
+    // Cargo sets it for tests.
+    let (variable, text) = ("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"));
+    let scenario = read(&of(variable)).unwrap();
+    assert_eq!(scenario.items("key").unwrap(), [text]);
+    assert!(!format!("{scenario:?}").contains(text));
+    assert_eq!(fault(&of("NO_SUCH_VARIABLE")).0, 2);
+    assert!(fault(&of("NO_SUCH_VARIABLE")).1.contains("export NO_SUCH_VARIABLE=.."));
+    assert!(fault(&of("")).1.contains("variable"));
+}
