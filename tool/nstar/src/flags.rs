@@ -32,7 +32,7 @@ pub use self::{
     load::{Drive, Load, Output, Sweep, Target},
     observe::Observe,
     repeat::Repeat,
-    scenario::{Check, ScenarioCommand},
+    scenario::{Check, Import, ScenarioCommand},
 };
 
 /// Finds N*, the load at which a server saturates, and names the resource that stops it.
@@ -90,7 +90,7 @@ pub enum Command {
     History(History),
     /// Look for what on this host would spoil a measurement
     Doctor(Doctor),
-    /// Try a scenario file
+    /// Make a scenario file of what a browser or curl sent, or try one
     #[command(subcommand)]
     Scenario(ScenarioCommand),
     /// Run an experiment of the testbed; with no name: start its file server and sweep it (nstar-lab)

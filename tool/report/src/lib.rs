@@ -15,6 +15,7 @@ mod csv;
 pub mod doctor;
 pub mod history;
 mod html;
+pub mod import;
 pub mod index;
 mod json;
 mod junit;

@@ -8,6 +8,7 @@ pub(crate) mod contrasts;
 pub(crate) mod doctor;
 pub(crate) mod histories;
 pub(crate) mod holders;
+pub(crate) mod imports;
 
 mod confirmation;
 mod connections;

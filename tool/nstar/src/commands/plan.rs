@@ -3,7 +3,7 @@
 use std::{ffi::OsStr, fs, path::Path, thread, time::Duration};
 
 use ::load::{
-    Pacing, Plan, RequestTemplate, Scenario, Statuses, Url,
+    Credentials, Pacing, Plan, RequestTemplate, Scenario, Statuses, Url,
     limits::{self, LimitError},
 };
 use analysis::{
@@ -11,13 +11,18 @@ use analysis::{
     search::{SearchOptions, UsersRange},
 };
 
+use import::Curl;
+
 use crate::{
-    exit::Failure,
+    exit::{self, Failure},
     flags::{Drive, Generate, Target},
 };
 
 /// The scenario that the target names or that URL and flags describe.
 pub(super) fn scenario(target: &Target) -> Result<Scenario, Failure> {
+    if let Some(curl) = &target.from_curl {
+        return from_curl(target, curl);
+    }
     if Path::new(target.name()).extension() == Some(OsStr::new("toml")) {
         return scenario_file(target);
     }
@@ -40,7 +45,7 @@ pub(super) fn plan(target: &Target, scenario: Scenario) -> Plan {
     plan.timeout = drive.timeout;
     plan.cpus = drive.cpus.as_ref().map(|processors| processors.0.clone());
     plan.threads = threads(drive);
-    plan.insecure = target.insecure;
+    plan.insecure = target.insecure || target.from_curl.as_ref().is_some_and(|curl| curl.insecure);
     plan.seed = drive.seed;
     plan
 }
@@ -146,6 +151,32 @@ pub(super) fn with_base(
         ))),
         None => Ok(scenario),
     }
+}
+
+/// The request of a curl command line.
+fn from_curl(target: &Target, curl: &Curl) -> Result<Scenario, Failure> {
+    let [url] = curl.urls.as_slice() else {
+        return Err(Failure::usage(
+            "--from-curl takes a command with one URL; nstar scenario import makes a scenario of several",
+        ));
+    };
+    for what in &curl.left_out {
+        exit::say(&report::import::left_out(what));
+    }
+    let url = self::url(url.as_str())?;
+    let body = curl.body.as_ref().map(|body| match body {
+        import::Body::Text(text) => Ok(text.clone().into_bytes()),
+        import::Body::File(path) => self::body(&format!("@{path}")),
+    });
+    let credentials = curl.credentials.clone();
+    let request = RequestTemplate {
+        method: curl.method.clone(),
+        headers: curl.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect(),
+        body: body.transpose()?.unwrap_or_default(),
+        credentials: credentials.map(|(name, password)| Credentials { name, password }),
+        ..request(target, &url)?
+    };
+    Scenario::single(&url, request).map_err(Failure::usage)
 }
 
 fn url(text: &str) -> Result<Url, Failure> {

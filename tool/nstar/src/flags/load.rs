@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use analysis::search::UsersRange;
 use clap::Args;
+use import::Curl;
 use load::{Connections, Sizes, Think};
 use sweep::database::DatabaseUrl;
 
@@ -99,6 +100,10 @@ pub struct Target {
     /// A URL, or a scenario file (.toml)
     #[arg(value_name = "URL|SCENARIO", required = true)]
     target: Option<String>,
+    /// Send what this curl command line sends, in place of URL and flags
+    #[arg(long, value_name = "COMMAND", value_parser = values::Unshown::<Curl>::default())]
+    #[arg(conflicts_with_all = ["target", "base", "headers", "method", "body", "body_size", "weights"])]
+    pub from_curl: Option<Curl>,
     /// Base URL for a scenario, in place of its own
     #[arg(long, value_name = "URL")]
     pub base: Option<String>,

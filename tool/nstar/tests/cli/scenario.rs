@@ -1,4 +1,4 @@
-//! `nstar scenario`: each request of a file sent once.
+//! `nstar scenario`: files made of what people have, and each of their requests sent once.
 
 use crate::common::{
     support::{Place, Server, free_port},
@@ -25,4 +25,56 @@ fn what_cannot_be_checked_is_told() {
     place.nstar(["scenario", "check", "none.toml"]).run().exits(2).complains("none.toml");
     let nobody = format!("http://127.0.0.1:{}/", free_port());
     place.nstar(["scenario", "check", "mine.toml", &nobody]).run().exits(1).complains("refused");
+}
+
+/// What is imported is checked as it is, with the secret from the environment.
+#[test]
+fn a_recording_becomes_a_scenario_without_its_secrets() {
+    let place = Place::beside_others();
+    let server = Server::python(&format!("{HTTP}serve(answer, lambda: None)\n"));
+    let (one, two) = (server.url("/one?page=2"), server.url("/two"));
+    let entry = |url: &str| {
+        format!(
+            r#"{{"request":{{"method":"GET","url":"{url}","headers":[{{"name":"Cookie","value":"sid=s3cret"}}]}},
+            "response":{{"status":200}}}}"#
+        )
+    };
+    let entries = [entry(&one), entry(&two), entry(&one), entry("http://other.invalid/x")].join(",");
+    place.write("visit.har", format!(r#"{{"log":{{"entries":[{entries}]}}}}"#));
+    let import = ["scenario", "import", "visit.har", "-o", "visit.toml"];
+    let told =
+        place.nstar(import).run().exits(0).complains("2 kinds of requests").complains("http://other.invalid");
+    assert!(!told.stderr.contains("s3cret"), "{told}");
+    told.complains("export COOKIE=..");
+    let text = std::fs::read_to_string(place.path("visit.toml")).expect("a scenario");
+    assert!(!text.contains("s3cret") && text.contains("weight = 2"), "{text}");
+    place.nstar(import).run().exits(2).complains("is there already");
+    let check = ["scenario", "check", "visit.toml"];
+    place.nstar(check).run().exits(2).complains("visit.toml:").complains("COOKIE");
+    place.wrapped(["env", "COOKIE=sid=s3cret"], check).run().exits(0).says("GET /one").says("All 2 requests");
+}
+
+#[test]
+fn a_curl_command_is_imported_or_sent() {
+    let place = Place::beside_others();
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: None)\n"));
+    let command = format!("curl -s -H 'X-Token: s3cret' {}", server.url("/mine"));
+    let imported = place.nstar(["scenario", "import", "--from-curl", &command]).run().exits(0);
+    assert!(
+        imported.stdout.contains("path = \"/mine\"") && !imported.stdout.contains("s3cret"),
+        "{imported}"
+    );
+    place.nstar(["load", "--from-curl", &command, "-n", "3"]).run().exits(0);
+}
+
+#[test]
+fn what_cannot_be_imported_is_told_with_its_place_and_no_secret() {
+    let place = Place::beside_others();
+    place.write("cut.har", r#"{"log":{"entries":[{"request":{"method":"GET","url":7}}]}}"#);
+    let place_of = "cut.har: log.entries[0].request.url";
+    place.nstar(["scenario", "import", "cut.har"]).run().exits(2).complains(place_of).complains("line 1");
+    place.write("other.txt", "hello");
+    place.nstar(["scenario", "import", "other.txt"]).run().exits(2).complains("neither a recording");
+    let refused = place.nstar(["sweep", "--from-curl", "curl -H s3cret http://127.0.0.1:1/"]).run().exits(2);
+    assert!(!refused.stderr.contains("s3cret"), "{refused}");
 }

@@ -7,9 +7,6 @@ use crate::number;
 /// The most characters of a kept value that are shown.
 const VALUE_MAX: usize = 40;
 
-/// Parts of names of values that are not shown.
-const SECRETS: [&str; 8] = ["auth", "cookie", "key", "passw", "secret", "session", "token", "csrf"];
-
 /// The size of the body of a response.
 pub(crate) fn body(answered: &Answered) -> String {
     match answered.body_bytes {
@@ -42,8 +39,7 @@ fn fault(fault: Fault, status: u16) -> String {
 }
 
 fn kept(kept: &Kept) -> String {
-    let name = kept.list.to_ascii_lowercase();
-    let value = match SECRETS.iter().any(|secret| name.contains(secret)) {
+    let value = match import::is_secret(&kept.list) {
         true => "***".to_owned(),
         false if kept.value.chars().count() > VALUE_MAX => {
             kept.value.chars().take(VALUE_MAX).chain("..".chars()).collect()

@@ -1,0 +1,70 @@
+//! Why something cannot be imported. No message repeats what may hold a secret.
+
+/// Why a file cannot be imported.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// It is not what can be imported.
+    #[error(
+        "this is neither a recording of a browser (HAR, whose top has `log`) nor a curl command line, which begins with \
+         `curl`"
+    )]
+    Unknown,
+    /// It is not JSON.
+    #[error("not JSON: {0}")]
+    Json(String),
+    /// A part of it is not as its format has it.
+    #[error("{path}: {reason}")]
+    Field {
+        /// Where, such as `log.entries[3].request.url`.
+        path: String,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// It holds no request that a scenario can hold.
+    #[error("it holds no request that a scenario can hold{0}")]
+    Nothing(&'static str),
+    /// The URL of the server to keep is not valid.
+    #[error("the URL of the server is not valid: {0}")]
+    Base(#[from] url::ParseError),
+    /// A curl command line that cannot be read.
+    #[error(transparent)]
+    Curl(#[from] CurlError),
+}
+
+/// Why a curl command line cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CurlError {
+    /// It does not begin with `curl`.
+    #[error("a curl command line begins with `curl`")]
+    NotCurl,
+    /// It is quoted for another shell.
+    #[error("the command is quoted for cmd.exe (`^\"`); in the browser, choose `Copy as cURL (bash)`")]
+    ForCmd,
+    /// A quotation mark has no partner.
+    #[error("the command ends within quotation marks or after a backslash")]
+    Quotes,
+    /// An option that curl does not have, or that changes the request in a way that cannot be imported.
+    #[error("`{0}` is not an option of curl that can be imported; leave it out")]
+    Option(String),
+    /// An option without its value.
+    #[error("`{0}` needs a value")]
+    Value(String),
+    /// A header that is not `Name: value`.
+    #[error("a header of -H must be `Name: value`")]
+    Header,
+    /// Nothing is requested.
+    #[error("the command has no URL")]
+    NoUrl,
+    /// A URL that is not valid.
+    #[error("the URL is not valid: {0}")]
+    Url(url::ParseError),
+    /// A URL of another scheme.
+    #[error("the URL must be one of http or https")]
+    Scheme,
+    /// Data of a file together with other data.
+    #[error("data of a file (`@`) can be imported by itself alone, and not from stdin")]
+    File,
+    /// A method that a scenario cannot hold.
+    #[error("the method must be of capital letters, such as GET")]
+    Method,
+}

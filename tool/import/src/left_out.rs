@@ -1,0 +1,85 @@
+//! What an import leaves out or cannot keep as it was, as data.
+
+/// Something that an imported scenario does not have, or has in another form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeftOut {
+    /// A secret, which the scenario takes from the environment.
+    Secret {
+        /// Name of the header, field or parameter that holds it.
+        name: String,
+        /// The variable to set before a run.
+        variable: String,
+    },
+    /// A body that may hold a secret under this name, written as it was.
+    SecretInBody {
+        /// The request.
+        request: String,
+        /// Name of the field.
+        name: String,
+    },
+    /// Bodies were written as they were: what is secret in them has no name that says so.
+    Bodies,
+    /// Requests to other servers.
+    OtherServer {
+        /// The other server.
+        server: String,
+        /// How many requests.
+        requests: usize,
+    },
+    /// Requests that are not HTTP, such as WebSockets.
+    NotHttp {
+        /// How many.
+        requests: usize,
+    },
+    /// Requests without a response from the server: blocked, cancelled, or answered from a cache.
+    Unanswered {
+        /// How many.
+        requests: usize,
+    },
+    /// A request that a scenario cannot hold.
+    Request {
+        /// Its method and path.
+        request: String,
+        /// Why not.
+        why: Why,
+    },
+    /// Headers that belong to one connection or one browser.
+    Headers {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// The order of the requests: users pick them by weight.
+    Order,
+    /// Requests that were made over another version of HTTP.
+    Version {
+        /// How many.
+        requests: usize,
+    },
+    /// Statuses outside 200 to 399 that count as success because they were recorded.
+    Expected {
+        /// The request.
+        request: String,
+        /// The status.
+        status: u16,
+    },
+    /// An option of curl that does not change what is sent.
+    CurlOption {
+        /// The option.
+        option: String,
+    },
+    /// The server's certificate is not checked.
+    Insecure,
+}
+
+/// Why a scenario cannot hold a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Its method is not of capital letters.
+    Method,
+    /// Its body is binary.
+    Binary,
+    /// Its body is a form of several parts, which may be files.
+    Multipart,
+    /// Its body begins with `@`, which in a scenario names a file.
+    LikeFile,
+}

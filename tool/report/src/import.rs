@@ -1,0 +1,19 @@
+//! Tells what an import leaves out of a scenario.
+
+use import::LeftOut;
+
+use crate::{sentences::imports, terminal::plain};
+
+/// What a scenario does not have, or has in another form, in ASCII: for stderr, which may be any terminal or a log.
+#[must_use]
+pub fn left_out(what: &LeftOut) -> String {
+    plain(&imports::left_out(what))
+}
+
+/// What was imported.
+#[must_use]
+pub fn imported(requests: usize, server: &str) -> String {
+    let kinds =
+        if requests == 1 { "1 kind of request".to_owned() } else { format!("{requests} kinds of requests") };
+    plain(&format!("{kinds} to {server}"))
+}

@@ -1,0 +1,74 @@
+//! What an import leaves out of a scenario, in words.
+
+use import::{LeftOut, Why};
+
+/// What a scenario does not have, or has in another form.
+pub(crate) fn left_out(what: &LeftOut) -> String {
+    match what {
+        LeftOut::Secret { name, variable } => {
+            format!("the secret `{name}` is not in the file: set it before a run with `export {variable}=..`")
+        }
+        LeftOut::SecretInBody { request, name } => {
+            format!("the body of `{request}` holds `{name}`, which may be a secret, as it was")
+        }
+        LeftOut::Bodies => {
+            "bodies are as they were: look whether they hold a secret that no name tells".to_owned()
+        }
+        LeftOut::OtherServer { server, requests } => {
+            format!("{} to {server} left out", requests_of(*requests))
+        }
+        LeftOut::NotHttp { requests } => {
+            format!("{} of other protocols than HTTP left out", requests_of(*requests))
+        }
+        LeftOut::Unanswered { requests } => {
+            format!("{} without an answer of a server left out", requests_of(*requests))
+        }
+        LeftOut::Request { request, why } => format!("`{request}` left out: {}", reason(*why)),
+        LeftOut::Headers { names } => {
+            format!("headers of one connection or one browser left out: {}", names.join(", "))
+        }
+        LeftOut::Order => {
+            "the order of the requests and the pauses between them are not kept: users pick requests by \
+             weight, and --think sets pauses"
+                .to_owned()
+        }
+        LeftOut::Version { requests } => {
+            format!("{} made over HTTP/2 or HTTP/3 will be sent over HTTP/1.1", requests_of(*requests))
+        }
+        LeftOut::Expected { request, status } => {
+            format!("`{request}` was answered with status {status}, which counts as success (`expect`)")
+        }
+        LeftOut::CurlOption { option } => format!("{option} of curl left out"),
+        LeftOut::Insecure => {
+            "the scenario does not say that any certificate will do: give -k to nstar".to_owned()
+        }
+    }
+}
+
+fn reason(why: Why) -> &'static str {
+    match why {
+        Why::Method => "its method is not of capital letters",
+        Why::Binary => "its body is binary, which the recording may not hold whole",
+        Why::Multipart => "its body is a form of several parts",
+        Why::LikeFile => "its body begins with `@`, which in a scenario names a file",
+    }
+}
+
+fn requests_of(count: usize) -> String {
+    if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_about_a_secret_is_told() {
+        let secret = LeftOut::Secret { name: "X-Api-Key".into(), variable: "X_API_KEY".into() };
+        assert!(left_out(&secret).contains("export X_API_KEY=.."));
+        assert_eq!(
+            left_out(&LeftOut::NotHttp { requests: 1 }),
+            "1 request of other protocols than HTTP left out"
+        );
+    }
+}
