@@ -254,11 +254,11 @@ pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<
 }
 
 /// Whether a text may name a header (RFC 9110 section 5.6.2).
-fn is_token(text: &str) -> bool {
+pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 /// A text of which nothing stands for a value.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace("${", "$${")
 }

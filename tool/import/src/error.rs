@@ -5,13 +5,16 @@
 pub enum ImportError {
     /// It is not what can be imported.
     #[error(
-        "this is neither a recording of a browser (HAR, whose top has `log`) nor a curl command line, which begins with \
-         `curl`"
+        "this is neither a recording of a browser (HAR, whose top has `log`), nor the description of an API (OpenAPI 3 in \
+         JSON, whose top has `openapi`; YAML has to be converted), nor a curl command line, which begins with `curl`"
     )]
     Unknown,
     /// It is not JSON.
     #[error("not JSON: {0}")]
     Json(String),
+    /// It describes an API in another version.
+    #[error("`openapi` must be 3.0 or 3.1: descriptions of Swagger 2 have to be converted first")]
+    Version,
     /// A part of it is not as its format has it.
     #[error("{path}: {reason}")]
     Field {

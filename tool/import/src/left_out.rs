@@ -67,6 +67,23 @@ pub enum LeftOut {
         /// The option.
         option: String,
     },
+    /// A value that was made up for a parameter.
+    Invented {
+        /// Its name in the scenario.
+        value: String,
+    },
+    /// Parameters that are optional.
+    Optional {
+        /// How many.
+        parameters: usize,
+    },
+    /// Requests that may change or delete what the server keeps.
+    Changes {
+        /// How many.
+        requests: usize,
+    },
+    /// The server: the description names none.
+    NoServer,
     /// The server's certificate is not checked.
     Insecure,
 }
@@ -80,6 +97,8 @@ pub enum Why {
     Binary,
     /// Its body is a form of several parts, which may be files.
     Multipart,
+    /// Its body is not JSON.
+    NotJson,
     /// Its body begins with `@`, which in a scenario names a file.
     LikeFile,
 }

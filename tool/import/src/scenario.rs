@@ -23,6 +23,8 @@ pub struct Imported {
 pub enum Value {
     /// Taken from this variable of the environment.
     Env(String),
+    /// One of these, at random.
+    Items(Vec<String>),
 }
 
 /// One kind of request.
@@ -73,8 +75,15 @@ impl Imported {
         if !self.values.is_empty() {
             out.push_str("\n[values]\n");
         }
-        for (name, Value::Env(variable)) in &self.values {
-            line(&mut out, name, &format!("{{ kind = \"env\", variable = {} }}", quoted(variable)));
+        for (name, value) in &self.values {
+            let made = match value {
+                Value::Env(variable) => format!("kind = \"env\", variable = {}", quoted(variable)),
+                Value::Items(items) => {
+                    let items: Vec<_> = items.iter().map(|item| quoted(item)).collect();
+                    format!("kind = \"choice\", items = [{}]", items.join(", "))
+                }
+            };
+            line(&mut out, &key(name), &format!("{{ {made} }}"));
         }
         self.requests.iter().for_each(|request| request.write(&mut out));
         out

@@ -90,7 +90,7 @@ pub enum Command {
     History(History),
     /// Look for what on this host would spoil a measurement
     Doctor(Doctor),
-    /// Make a scenario file of what a browser or curl sent, or try one
+    /// Make a scenario file of what a browser or curl sent or an API describes, or try one
     #[command(subcommand)]
     Scenario(ScenarioCommand),
     /// Run an experiment of the testbed; with no name: start its file server and sweep it (nstar-lab)

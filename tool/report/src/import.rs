@@ -10,10 +10,10 @@ pub fn left_out(what: &LeftOut) -> String {
     plain(&imports::left_out(what))
 }
 
-/// What was imported.
+/// What was imported, and the server that it goes to, if there is one.
 #[must_use]
-pub fn imported(requests: usize, server: &str) -> String {
+pub fn imported(requests: usize, server: Option<&str>) -> String {
     let kinds =
         if requests == 1 { "1 kind of request".to_owned() } else { format!("{requests} kinds of requests") };
-    plain(&format!("{kinds} to {server}"))
+    plain(&format!("{kinds} to {}", server.unwrap_or("a server that is not named")))
 }

@@ -40,10 +40,7 @@ fn import(flags: &Import) -> Result<Exit, Failure> {
         Some(path) => output::write_file(path, &text)?,
         None => output::print(&text)?,
     }
-    exit::say(&report::import::imported(
-        imported.requests.len(),
-        imported.base.as_deref().unwrap_or_default(),
-    ));
+    exit::say(&report::import::imported(imported.requests.len(), imported.base.as_deref()));
     for what in &imported.left_out {
         exit::say(&format!("  {}", report::import::left_out(what)));
     }

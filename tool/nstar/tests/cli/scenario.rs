@@ -78,3 +78,24 @@ fn what_cannot_be_imported_is_told_with_its_place_and_no_secret() {
     let refused = place.nstar(["sweep", "--from-curl", "curl -H s3cret http://127.0.0.1:1/"]).run().exits(2);
     assert!(!refused.stderr.contains("s3cret"), "{refused}");
 }
+
+#[test]
+fn a_description_becomes_a_request_for_each_operation() {
+    let place = Place::beside_others();
+    let server = Server::python(&format!("{HTTP}serve(answer, lambda: None)\n"));
+    let api = r#"{"openapi":"3.0.3","security":[{"key":[]}],
+        "components":{"securitySchemes":{"key":{"type":"apiKey","in":"header","name":"X-Key"}}},
+        "paths":{"/books/{id}":{"get":{"parameters":[{"name":"id","in":"path","schema":{"type":"integer"}}]}}}}"#;
+    place.write("api.json", api);
+    let import = ["scenario", "import", "api.json", "--base", &server.url("/"), "-o", "api.toml"];
+    place.nstar(import).run().exits(0).complains("`id` is made up").complains("export AUTH_KEY=..");
+    let check = ["scenario", "check", "api.toml"];
+    place.wrapped(["env", "AUTH_KEY=1"], check).run().exits(0).says("GET /books/{id}").says("200");
+    place.write("old.json", r#"{"swagger":"2.0"}"#);
+    place
+        .nstar(["scenario", "import", "old.json"])
+        .run()
+        .exits(2)
+        .complains("old.json")
+        .complains("Swagger 2");
+}

@@ -39,6 +39,16 @@ pub(crate) fn left_out(what: &LeftOut) -> String {
             format!("`{request}` was answered with status {status}, which counts as success (`expect`)")
         }
         LeftOut::CurlOption { option } => format!("{option} of curl left out"),
+        LeftOut::Invented { value } => {
+            format!("`{value}` is made up: put values under [values] that the server knows")
+        }
+        LeftOut::Optional { parameters } => format!("optional parameters left out: {parameters}"),
+        LeftOut::Changes { requests } => {
+            format!("{} may change or delete what the server keeps", requests_of(*requests))
+        }
+        LeftOut::NoServer => {
+            "the description names no server: add a line base = \"http://HOST:PORT\"".to_owned()
+        }
         LeftOut::Insecure => {
             "the scenario does not say that any certificate will do: give -k to nstar".to_owned()
         }
@@ -50,6 +60,7 @@ fn reason(why: Why) -> &'static str {
         Why::Method => "its method is not of capital letters",
         Why::Binary => "its body is binary, which the recording may not hold whole",
         Why::Multipart => "its body is a form of several parts",
+        Why::NotJson => "its body is not JSON",
         Why::LikeFile => "its body begins with `@`, which in a scenario names a file",
     }
 }
