@@ -22,7 +22,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{access::permissions::OpenFiles, writing::headers::Condition};
+use crate::{
+    access::permissions::{self, OpenFiles},
+    writing::headers::Condition,
+};
 
 /// The name of the folder below the root. It is one of the reserved names.
 const FOLDER: &str = ".nstar-uploads";
@@ -139,6 +142,17 @@ impl Staging {
         Ok(())
     }
 
+    /// The records of all uploads that can be resumed or were.
+    pub(crate) fn records(&self) -> io::Result<Vec<(PartId, Record)>> {
+        let folder = self.folder()?;
+        let mut records = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            let Some(id) = entry?.file_name().to_str().ok().and_then(Record::of_file) else { continue };
+            records.extend(Record::read(&folder, &id)?.map(|record| (id, record)));
+        }
+        Ok(records)
+    }
+
     fn sweep_part(&self, id: &PartId, life: Duration) -> io::Result<()> {
         match self.reopen(id) {
             Ok(Some(part)) => {
@@ -215,6 +229,11 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// The user whose space the upload takes: whose folder it is in, or else who sends it.
+    pub(crate) fn accountable(&self) -> Option<&str> {
+        permissions::owner(&self.path).or(self.user.as_deref())
+    }
+
     /// Reads the record of a part. An invalid one counts as missing.
     pub(crate) fn read(folder: &OwnedFd, id: &PartId) -> io::Result<Option<Self>> {
         let file = match open(folder, id) {

@@ -72,8 +72,8 @@ impl Upload {
         let upload = Self::with(part, new.record, new.resumable, new.quota);
         upload.reserve(uploads, 0)?;
         if upload.0.resumable {
-            if let Some(owner) = permissions::owner(&upload.0.record.path) {
-                Usage::open(&uploads.staging, Some(owner), uploads.started)?.keep(&upload.0.part.id)?;
+            if let Some(user) = upload.0.record.accountable() {
+                Usage::open(&uploads.staging, Some(user), uploads.started)?.keep(&upload.0.part.id)?;
             }
             upload.0.record.write(&upload.0.part.folder, &upload.0.part.id)?;
             upload.0.part.keep();
@@ -195,7 +195,13 @@ impl Upload {
     async fn note_done(&self, uploads: &Arc<Uploads>, bytes: u64) {
         let upload = self.clone();
         let record = Record { done: Some(bytes), ..self.0.record.clone() };
-        let noted = uploads.run(move || Ok(record.write(&upload.0.part.folder, &upload.0.part.id)?)).await;
+        let shared = Arc::clone(uploads);
+        let noted = uploads.run(move || {
+            record.write(&upload.0.part.folder, &upload.0.part.id)?;
+            let Some(user) = record.accountable() else { return Ok(()) };
+            Ok(Usage::open(&shared.staging, Some(user), shared.started)?.remember(&upload.0.part.id)?)
+        });
+        let noted = noted.await;
         if let Err(refusal) = noted {
             tracing::warn!(?refusal, "the end of an upload cannot be recorded");
         }

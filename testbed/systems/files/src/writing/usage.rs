@@ -2,11 +2,12 @@
 //!
 //! A usage file is small and locked while in use, so that all processes and servers of one folder can share it. It holds
 //! the size and number of the user's files and, for each upload in progress, the space reserved for it in advance, so that two uploads
-//! can never exceed the quota together. It can always be rebuilt from the files: after a restart of the server, after a
+//! can never exceed the quota together. What has arrived of an upload counts even where nothing was reserved, as it takes
+//! space until it is finished or removed. It can always be rebuilt from the files: after a restart of the server, after a
 //! process died during a change, and before an upload is refused.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     fs::File,
     io,
     os::{
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::permissions,
     refusal::Refusal,
-    writing::staging::{PartId, Staging},
+    writing::staging::{PartId, Record, Staging},
 };
 
 /// The name of usage files: alone for files that belong to no user, where only its lock matters, or with a user's name.
@@ -42,6 +43,8 @@ const RETRY: Duration = Duration::from_millis(2);
 const COUNTING_SHARE: u64 = 20;
 /// Maximum number of a user's uploads that wait to be resumed.
 const PARTS_MAX: usize = 100;
+/// Maximum number of a user's finished uploads whose end is remembered, for clients that lost the response.
+const FINISHED_MAX: usize = 100;
 /// Maximum depth of folders that are counted.
 const DEPTH_MAX: usize = 128;
 
@@ -70,6 +73,9 @@ struct Stored {
     counting_took_ms: u64,
     /// Space reserved for uploads, by part, bytes.
     reserved: BTreeMap<String, u64>,
+    /// Uploads that are finished and whose records are kept, oldest first.
+    #[serde(default)]
+    finished: VecDeque<String>,
 }
 
 impl<'l> Usage<'l> {
@@ -81,13 +87,17 @@ impl<'l> Usage<'l> {
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = File::from(openat(&folder, name, flags, Mode::RUSR | Mode::WUSR)?);
         lock(&file)?;
-        let stored = if owner.is_some() { read(&file) } else { Some(Stored::default()) };
+        let stored = owner.and_then(|_| read(&file));
+        let is_lost = owner.is_some() && stored.is_none();
         let mut usage = Self { staging, owner, folder, file, stored: stored.unwrap_or_default() };
+        if is_lost {
+            usage.find_parts()?;
+        }
         if owner.is_some() && (usage.stored.counted_by != started || usage.stored.unfinished) {
             usage.stored.counted_by = started;
             usage.count()?;
         }
-        usage.release_orphans();
+        usage.look_at_parts();
         Ok(usage)
     }
 
@@ -129,6 +139,16 @@ impl<'l> Usage<'l> {
         self.count_again()?;
         self.begin()?;
         if is_full(self.stored.entries) { Err(Refusal::Entries { max }) } else { Ok(()) }
+    }
+
+    /// Notes that an upload is finished and its record kept, and removes the record of the oldest if there are too many.
+    pub(crate) fn remember(&mut self, id: &PartId) -> io::Result<()> {
+        self.stored.finished.push_back(id.as_str().to_owned());
+        while self.stored.finished.len() > FINISHED_MAX {
+            let oldest = self.stored.finished.pop_front().and_then(|id| PartId::parse(&id));
+            oldest.inspect(|id| Record::remove(&self.folder, id));
+        }
+        self.write()
     }
 
     /// Notes that files are about to change. Without [`finish`](Self::finish) they are counted again.
@@ -175,10 +195,24 @@ impl<'l> Usage<'l> {
         Ok(self.write()?)
     }
 
-    /// Releases the space of uploads that no longer exist.
-    fn release_orphans(&mut self) {
+    /// Releases the space of uploads that no longer exist, and counts what has arrived of the others.
+    fn look_at_parts(&mut self) {
         let Self { folder, stored, .. } = self;
-        stored.reserved.retain(|id, _| statat(&*folder, id, AtFlags::SYMLINK_NOFOLLOW).is_ok());
+        stored.reserved.retain(|id, reserved| {
+            let Ok(stat) = statat(&*folder, id, AtFlags::SYMLINK_NOFOLLOW) else { return false };
+            *reserved = (*reserved).max(u64::try_from(stat.st_size).unwrap_or(0));
+            true
+        });
+    }
+
+    /// Finds the user's uploads that can be resumed by their records, as the usage file is new or was lost.
+    fn find_parts(&mut self) -> Result<(), Refusal> {
+        for (id, record) in self.staging.records()? {
+            if record.done.is_none() && record.accountable() == self.owner {
+                self.stored.reserved.insert(id.as_str().to_owned(), record.length.unwrap_or(0));
+            }
+        }
+        Ok(())
     }
 
     fn write(&self) -> io::Result<()> {
@@ -274,7 +308,7 @@ mod tests {
     use super::*;
     use crate::{
         access::permissions::{OpenFiles, Permissions},
-        writing::staging::Part,
+        writing::{headers::Condition, staging::Part},
     };
 
     fn staging(folder: &Path) -> Staging {
@@ -374,6 +408,51 @@ mod tests {
         keep(&parts[0]).unwrap();
         drop(parts.swap_remove(0));
         keep(&parts[0]).unwrap();
+    }
+
+    #[test]
+    fn parts_count_what_has_arrived_even_if_the_usage_file_was_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let staging = staging(folder.path());
+        let upload = |path: &str, length, arrived| {
+            let part = staging.create().unwrap();
+            part.file.write_all_at(&vec![b'x'; arrived], 0).unwrap();
+            let user = Some("ann".to_owned());
+            let record =
+                Record { path: path.into(), user, length, condition: Condition::default(), done: None };
+            Usage::open(&staging, record.accountable(), 1).unwrap().keep(&part.id).unwrap();
+            record.write(&part.folder, &part.id).unwrap();
+            part.keep();
+        };
+        upload("users/ann/a", None, 10);
+        upload("users/bob/b", None, 20);
+        upload("all/c", None, 40);
+        assert_eq!(used(&staging, 1), 50, "hers, and that to a folder of nobody");
+        upload("users/ann/d", Some(100), 5);
+        for damage in ["", "{"] {
+            fs::write(folder.path().join(".nstar-uploads/book-ann"), damage).unwrap();
+            assert_eq!(used(&staging, 1), 150, "{damage:?}");
+        }
+    }
+
+    #[test]
+    fn only_so_many_records_of_finished_uploads_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let staging = staging(folder.path());
+        let ids: Vec<PartId> = (0..=FINISHED_MAX)
+            .map(|_| {
+                let part = staging.create().unwrap();
+                let (path, condition) = ("users/ann/a".into(), Condition::default());
+                let record = Record { path, user: None, length: None, condition, done: Some(1) };
+                record.write(&part.folder, &part.id).unwrap();
+                Usage::open(&staging, Some("ann"), 1).unwrap().remember(&part.id).unwrap();
+                part.keep();
+                part.id.clone()
+            })
+            .collect();
+        let parts = staging.folder().unwrap();
+        let kept: Vec<bool> = ids.iter().map(|id| Record::exists(&parts, id)).collect();
+        assert!(!kept[0] && kept[1..].iter().all(|&kept| kept), "{kept:?}");
     }
 
     #[test]

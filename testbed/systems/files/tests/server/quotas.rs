@@ -3,6 +3,7 @@
 use std::{fs, thread};
 
 use engine::Model;
+use files::Options;
 use serde_json::{Value, json};
 
 use crate::{
@@ -64,6 +65,25 @@ fn empty_files_and_folders_are_limited_in_number() {
         assert_eq!(ask(place.to(), "DELETE", "/files/users/ann/d", &ann).status, 204, "{model}");
         assert_eq!(place.put("users/ann/f", "", "").status, 201, "{model}");
         assert_eq!(staged(&place.path("")), [""; 0], "{model}");
+    }
+}
+
+/// What waits to be resumed takes space like files, also where it began while the user had no quota.
+#[test]
+fn unfinished_uploads_count_toward_a_quota_that_is_set_later() {
+    for model in MODELS {
+        let place = Place::new(model, |_| ());
+        let begun = place.put("users/ann/x", "Upload-Complete: ?0\r\n", "x".repeat(800).as_str());
+        assert_eq!(begun.status, 104, "{model}: {}", begun.body);
+        let Place { folder, server } = place;
+        drop(server);
+        let limit = |options: &mut Options| options.uploads.quota_bytes = Some(1_000);
+        let place = Place { server: Place::serve(&folder, model, limit), folder };
+        assert_eq!(place.me("ann")["used"], 800, "{model}");
+        let refused = place.put("users/ann/y", "", &"y".repeat(201));
+        assert_eq!(refused.status, 507, "{model}: {}", refused.body);
+        assert!(refused.body.contains("800 of 1000"), "{model}: {}", refused.body);
+        assert_eq!(place.put("users/ann/y", "", &"y".repeat(200)).status, 201, "{model}");
     }
 }
 
