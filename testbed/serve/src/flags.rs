@@ -1,6 +1,6 @@
 //! Flags that several systems share.
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
 use http_io::server::{Network, Proxies};
@@ -55,6 +55,11 @@ impl TrustedProxies {
     /// The proxies.
     pub fn proxies(&self) -> Proxies {
         self.proxies.iter().copied().collect()
+    }
+
+    /// Whether others than programs of this machine reach a server that listens on `listen`: directly or through a proxy.
+    pub fn exposes(&self, listen: SocketAddr) -> bool {
+        !self.proxies.is_empty() || !listen.ip().to_canonical().is_loopback()
     }
 }
 

@@ -58,7 +58,7 @@ pub use self::{
     concurrency::ConcurrencyFlags,
     flags::{Encryption, HostNames, ServerFlags, TrustedProxies, with_password},
     served_folder::first_inside,
-    server_process::ServerProcess,
+    server_process::{ServerProcess, warn_of_openness},
 };
 
 /// The flags of a system, which run it.

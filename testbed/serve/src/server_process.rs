@@ -239,6 +239,13 @@ fn certified(flags: &Encryption) -> Result<Option<Identity>, Failure> {
     Ok(Some(identity))
 }
 
+/// Says what is open to others at a server that they can reach.
+pub fn warn_of_openness(listen: SocketAddr, open: &[&str]) {
+    if !open.is_empty() {
+        nstar::exit::warn(format_args!("others can reach {listen}, and there {}", open.join("; ")));
+    }
+}
+
 /// Warns if `secrets` would cross a network unencrypted.
 fn warn_of_exposure(listen: SocketAddr, secrets: &str) {
     if !listen.ip().to_canonical().is_loopback() {

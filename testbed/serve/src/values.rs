@@ -1,6 +1,9 @@
 //! Values on the command lines of several systems: addresses, sizes, durations.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    str::FromStr,
+};
 
 pub use nstar::values::{Unshown, duration, duration_or_zero};
 
@@ -15,6 +18,28 @@ pub fn size(text: &str) -> Result<u64, String> {
             "'{text}' is not a size; write bytes, such as 1024, or a number and a unit, such as 64KiB or 1MB"
         )
     })
+}
+
+/// A number of bytes that is a limit, or `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit(Option<u64>);
+
+impl Limit {
+    /// The limit, if there is one.
+    pub fn bytes(self) -> Option<u64> {
+        self.0
+    }
+}
+
+impl FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        size(text).map(Some).map(Self).map_err(|error| format!("{error}; or none"))
+    }
 }
 
 /// Parses an address to listen on, `ADDR:PORT`. Looks up a name once, now.
@@ -86,5 +111,7 @@ mod tests {
         for text in ["", "many", "-1", "1 XB"] {
             assert!(size(text).expect_err(text).contains("64KiB"), "{text}");
         }
+        assert_eq!(("none".parse(), "1KiB".parse()), (Ok(Limit(None)), Ok(Limit(Some(1024)))));
+        assert!("nothing".parse::<Limit>().expect_err("no size").contains("or none"));
     }
 }

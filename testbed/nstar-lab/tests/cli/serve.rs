@@ -245,6 +245,37 @@ fn secrets_that_would_cross_a_network_in_the_open_are_told() {
     }
 }
 
+/// Off loopback, what lets strangers in or fills the disk must have been chosen, and is said.
+#[test]
+fn nothing_is_open_to_a_network_unless_somebody_chose_it() {
+    let place = Place::beside_others();
+    std::fs::create_dir(place.path("shared")).expect("a folder");
+    let chosen = "--registration open --quota none --max-upload 2GiB";
+    let files = "files --root shared --accounts sqlite:a.db";
+    for (words, listen, told) in [
+        (files.to_owned(), "0.0.0.0:0", [false; 3]),
+        (format!("{files} {chosen}"), "0.0.0.0:0", [true; 3]),
+        (format!("{files} {chosen}"), "127.0.0.1:0", [false; 3]),
+        ("accounts --database a.db".to_owned(), "0.0.0.0:0", [false; 3]),
+        ("accounts --database a.db --registration open".to_owned(), "[::]:0", [true, false, false]),
+    ] {
+        let words = format!("serve {words} --listen {listen} --until-stdin-closes");
+        let outcome = place.nstar(words.split_whitespace().map(String::from)).run().exits(0);
+        let says =
+            ["--registration open", "--quota none", "--max-upload"].map(|flag| outcome.stderr.contains(flag));
+        assert_eq!(says, told, "{outcome}");
+    }
+    let words = format!("serve {files} --listen 0.0.0.0:0");
+    let mut files = place.nstar(words.split_whitespace().map(String::from)).start();
+    let address = listening(&mut files).replace("0.0.0.0", "127.0.0.1");
+    let body = r#"{"name":"ann","password":"correct horse 1"}"#;
+    let fields = "Host: x\r\nConnection: close\r\nContent-Type: application/json\r\n";
+    let length = body.len();
+    let said =
+        ask(&address, &format!("POST /accounts HTTP/1.1\r\n{fields}Content-Length: {length}\r\n\r\n{body}"));
+    assert!(said.starts_with("HTTP/1.1 403"), "{said}");
+}
+
 #[test]
 fn a_room_is_booked_once_and_outlives_the_server() {
     let place = Place::beside_others();

@@ -6,7 +6,7 @@ use clap::Parser;
 use serve::{
     DatabaseLogin, Exit, Failure, ServerFlags, ServerProcess, System, TrustedProxies,
     values::{Unshown, listen},
-    with_password,
+    warn_of_openness, with_password,
 };
 use store::Database;
 
@@ -32,9 +32,9 @@ pub struct AccountsFlags {
     /// token is in DATABASE.service, and is required only if other machines can reach the server
     #[arg(long, value_name = "FILE")]
     service_token_file: Option<PathBuf>,
-    /// Who may create accounts besides administrators
-    #[arg(long, value_enum, default_value_t = Registration::Open)]
-    registration: Registration,
+    /// Who may create accounts besides administrators [default: open; closed where others can reach the server]
+    #[arg(long, value_enum)]
+    registration: Option<Registration>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081", value_parser = listen)]
     listen: SocketAddr,
@@ -51,7 +51,12 @@ impl System for AccountsFlags {
         process.prepare()?;
         let mut options = Options::new(with_password(&self.database, &self.login)?);
         options.admin_token = self.admin_token.clone().unwrap_or(options.admin_token);
-        options.registration = self.registration;
+        let exposed = self.proxies.exposes(self.listen);
+        options.registration = Registration::or_default(self.registration, exposed);
+        if exposed && options.registration == Registration::Open {
+            let open = "anybody whom a file server lets in may create an account (--registration open)";
+            warn_of_openness(self.listen, &[open]);
+        }
         self.require_service_token(&mut options);
         options.server.proxies = self.proxies.proxies();
         options.server.connections = process.counters();

@@ -68,6 +68,11 @@ pub enum Registration {
 }
 
 impl Registration {
+    /// What was chosen; otherwise open, but closed where others can reach the server.
+    pub fn or_default(chosen: Option<Self>, is_exposed: bool) -> Self {
+        chosen.unwrap_or(if is_exposed { Self::Closed } else { Self::Open })
+    }
+
     /// Decides whether a caller who is not an administrator may create an account. `refused` says why they are not one.
     pub(crate) fn admit(self, refused: Refused) -> Result<(), Refused> {
         match (self, refused) {

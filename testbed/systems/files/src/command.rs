@@ -6,13 +6,14 @@ use accounts::Registration;
 use clap::{Args, Parser};
 use serve::{
     Exit, Failure, HostNames, ServerFlags, ServerProcess, System, TrustedProxies,
-    values::{duration, duration_or_zero, listen, size},
+    values::{Limit, duration, duration_or_zero, listen, size},
+    warn_of_openness,
 };
 
 use crate::{
     access::permissions::Permissions,
     error::FilesError,
-    options::{AccountsBackend, Options, UploadOptions, Uploaders, check},
+    options::{AccountsBackend, Options, UploadOptions, Uploaders, check, open_to_others},
     service::factory,
 };
 
@@ -32,7 +33,8 @@ pub struct FilesFlags {
     /// File with the accounts server's service token, if it requires one
     #[arg(long, value_name = "FILE")]
     accounts_token_file: Option<PathBuf>,
-    /// Who may create accounts besides administrators, with --accounts sqlite:PATH [default: open]
+    /// Who may create accounts besides administrators, with --accounts sqlite:PATH
+    /// [default: open; closed where others can reach the server]
     #[arg(long, value_enum)]
     registration: Option<Registration>,
     /// How long to remember verified credentials; 0 checks them every time
@@ -72,15 +74,18 @@ struct UploadFlags {
     /// Without accounts, accept uploads from everybody
     #[arg(long)]
     open_uploads: bool,
-    /// Largest upload
-    #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = size)]
-    max_upload: u64,
+    /// Largest upload [default: 10GiB; 1GiB where others can reach the server]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_upload: Option<u64>,
     /// How long an interrupted upload can be resumed
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration)]
     upload_life: Duration,
-    /// Quota in users/NAME for users whose account sets none [default: the disk]
+    /// Quota in users/NAME for users whose account sets none [default: none; 1GiB where others can reach the server]
+    #[arg(long, value_name = "SIZE|none")]
+    quota: Option<Limit>,
+    /// Space on the disk below which uploads are refused [default: 1GiB, or 5 % of the disk if that is less]
     #[arg(long, value_name = "SIZE", value_parser = size)]
-    quota: Option<u64>,
+    keep_free: Option<u64>,
     /// Most files and folders in users/NAME
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     max_files: u64,
@@ -96,7 +101,9 @@ impl System for FilesFlags {
         options.auth_cache_ttl = self.auth_cache;
         options.file_cache_bytes = self.file_cache;
         options.open_to_all = self.open_to_all;
-        options.uploads = self.uploads.options(&options.accounts)?;
+        let exposed = self.proxies.exposes(self.listen);
+        options.uploads = self.uploads.options(&options.accounts, exposed)?;
+        options.registration = Registration::or_default(self.registration, exposed);
         if let Some(path) = &self.permissions {
             options.permissions = Permissions::load(path).map_err(Failure::usage)?;
         }
@@ -107,6 +114,9 @@ impl System for FilesFlags {
         options.connections = process.counters();
         self.reach_accounts(&mut options)?;
         check(self.listen, &options).map_err(Failure::usage)?;
+        if exposed {
+            warn_of_openness(self.listen, &open_to_others(&options));
+        }
         process.serve(factory(options).map_err(failure)?)
     }
 }
@@ -152,13 +162,10 @@ impl FilesFlags {
         if self.accounts_token_file.is_some() && !remote {
             return Err(Failure::usage("--accounts-token-file goes with the URL of an accounts server"));
         }
-        if let Some(registration) = self.registration {
-            if !matches!(options.accounts, AccountsBackend::Local(_)) {
-                return Err(Failure::usage(
-                    "--registration goes with --accounts sqlite:PATH; otherwise give it to `nstar serve accounts`",
-                ));
-            }
-            options.registration = registration;
+        if self.registration.is_some() && !matches!(options.accounts, AccountsBackend::Local(_)) {
+            return Err(Failure::usage(
+                "--registration goes with --accounts sqlite:PATH; otherwise give it to `nstar serve accounts`",
+            ));
         }
         options.accounts_ca = self.accounts_ca.clone();
         options.accounts_token = self.accounts_token_file.clone();
@@ -167,7 +174,7 @@ impl FilesFlags {
 }
 
 impl UploadFlags {
-    fn options(&self, accounts: &AccountsBackend) -> Result<UploadOptions, Failure> {
+    fn options(&self, accounts: &AccountsBackend, exposed: bool) -> Result<UploadOptions, Failure> {
         if self.open_uploads && *accounts != AccountsBackend::Open {
             return Err(Failure::usage(
                 "--open-uploads goes with --accounts none: users with accounts can upload anyway",
@@ -178,15 +185,17 @@ impl UploadFlags {
                 "--quota limits each user, but --accounts none has no users; name an accounts server, or leave it out",
             ));
         }
+        let usual = if exposed { UploadOptions::exposed() } else { UploadOptions::default() };
         Ok(UploadOptions {
             of: match self {
                 Self { read_only: true, .. } => Uploaders::Nobody,
                 Self { open_uploads: true, .. } => Uploaders::Everybody,
                 _ => Uploaders::Users,
             },
-            max_bytes: self.max_upload,
+            max_bytes: self.max_upload.unwrap_or(usual.max_bytes),
             life: self.upload_life,
-            quota_bytes: self.quota,
+            quota_bytes: self.quota.map_or(usual.quota_bytes, Limit::bytes),
+            keep_free_bytes: self.keep_free,
             entries_max: self.max_files,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
-use accounts::Role;
+use accounts::{Registration, Role};
 use http_io::{
     client::{Scheme, ServerUrl},
     server::Proxies,
@@ -13,6 +13,11 @@ use crate::{
     access::{identity::Caller, permissions::Permissions},
     error::FilesError,
 };
+
+/// The most that is kept free of a disk unless options say how much, bytes.
+const KEEP_FREE_MAX: u64 = 1 << 30;
+/// The part of the disk that is kept free at most, unless options say how much: one in this many.
+const KEEP_FREE_SHARE: u64 = 20;
 
 /// The settings of a file server.
 #[derive(Debug, Clone)]
@@ -74,6 +79,8 @@ pub struct UploadOptions {
     pub life: Duration,
     /// Quota of users whose accounts have none, bytes. Default: unlimited.
     pub quota_bytes: Option<u64>,
+    /// Space on the disk below which uploads are refused, bytes. Default: 1 GiB, or 5 % of the disk if that is less.
+    pub keep_free_bytes: Option<u64>,
     /// Maximum number of files and folders in a user's own folder. Default 100 000. Empty ones take no space of the quota,
     /// but of the disk.
     pub entries_max: u64,
@@ -97,18 +104,50 @@ impl Default for UploadOptions {
             max_bytes: 10 << 30,
             life: Duration::from_secs(24 * 60 * 60),
             quota_bytes: None,
+            keep_free_bytes: None,
             entries_max: 100_000,
         }
     }
 }
 
 impl UploadOptions {
+    /// The defaults where other machines can reach the server: smaller uploads, and a quota.
+    pub(crate) fn exposed() -> Self {
+        Self { max_bytes: 1 << 30, quota_bytes: Some(1 << 30), ..Self::default() }
+    }
+
+    /// How much of a disk of so many bytes is kept free, bytes.
+    pub(crate) fn keep_free(&self, disk_bytes: u64) -> u64 {
+        self.keep_free_bytes.unwrap_or_else(|| (disk_bytes / KEEP_FREE_SHARE).min(KEEP_FREE_MAX))
+    }
+
     /// The quota of a caller's folder, bytes: that of their account, or else the default, which does not apply to
     /// administrators.
     pub(crate) fn quota_of(&self, caller: &Caller) -> Option<u64> {
         let user = caller.user()?;
         user.quota_bytes.or(self.quota_bytes.filter(|_| user.role != Role::Admin))
     }
+}
+
+/// What others may do at a server that they can reach, where it was not left at what is usual there.
+pub(crate) fn open_to_others(options: &Options) -> Vec<&'static str> {
+    let usual = UploadOptions::exposed();
+    let Options { accounts, uploads, registration, .. } = options;
+    let by_users = *accounts != AccountsBackend::Open && uploads.of == Uploaders::Users;
+    let is_open = [
+        (*accounts == AccountsBackend::Open, "anybody may read every file (--open-to-all)"),
+        (uploads.of == Uploaders::Everybody, "anybody may upload, without a quota (--open-uploads)"),
+        (
+            matches!(accounts, AccountsBackend::Local(_)) && *registration == Registration::Open,
+            "anybody may create an account (--registration open)",
+        ),
+        (by_users && uploads.quota_bytes.is_none(), "users have no quota (--quota none)"),
+        (
+            uploads.of != Uploaders::Nobody && uploads.max_bytes > usual.max_bytes,
+            "an upload may be larger than 1 GiB (--max-upload)",
+        ),
+    ];
+    is_open.into_iter().filter_map(|(open, what)| open.then_some(what)).collect()
 }
 
 /// What checks credentials.
@@ -251,6 +290,32 @@ mod tests {
             let error = given.parse::<AccountsBackend>().unwrap_err().to_string();
             assert!(error.contains("@h:1") && !error.contains("hush"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_part_of_the_disk_is_kept_free() {
+        let kept = |keep_free_bytes, disk| {
+            UploadOptions { keep_free_bytes, ..UploadOptions::default() }.keep_free(disk)
+        };
+        assert_eq!((kept(None, 1 << 40), kept(None, 200)), (1 << 30, 10));
+        assert_eq!((kept(Some(0), 1 << 40), kept(Some(500), 200)), (0, 500));
+    }
+
+    #[test]
+    fn what_is_open_to_others_is_named_only_if_somebody_chose_it() {
+        let mut options = Options::new("/srv", AccountsBackend::Local("a.db".into()));
+        (options.uploads, options.registration) = (UploadOptions::exposed(), Registration::Closed);
+        assert_eq!(open_to_others(&options), [""; 0]);
+        (options.uploads, options.registration) = (UploadOptions::default(), Registration::Open);
+        let said = open_to_others(&options).join("; ");
+        for flag in ["--registration open", "--quota none", "--max-upload"] {
+            assert!(said.contains(flag), "{said}");
+        }
+        options.uploads.of = Uploaders::Nobody;
+        assert_eq!(open_to_others(&options).len(), 1, "{:?}", open_to_others(&options));
+        (options.accounts, options.uploads.of) = (AccountsBackend::Open, Uploaders::Everybody);
+        let said = open_to_others(&options).join("; ");
+        assert!(said.contains("--open-to-all") && said.contains("--open-uploads"), "{said}");
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Refusal {
                 Problem::new(507, format!("{max} of your uploads wait to be resumed, and no more may"))
                     .hint("finish or delete one of them first")
             }
-            Self::DiskFull => Problem::new(507, "the server's disk is full"),
+            Self::DiskFull => Problem::new(507, "the server's disk is full, but for what it keeps free"),
             Self::Locked => accounts::problem(409, "another request is still sending to this upload")
                 .hint("ask for the offset again in a moment")
                 .header("Retry-After", "1"),

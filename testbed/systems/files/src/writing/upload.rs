@@ -68,7 +68,7 @@ impl Upload {
         uploads.sweep_if_due();
         check_condition(uploads, &new.record)?;
         let part = uploads.staging.create()?;
-        check_space(&part, new.record.length.unwrap_or(0))?;
+        check_space(uploads, &part, new.record.length.unwrap_or(0))?;
         let upload = Self::with(part, new.record, new.resumable, new.quota);
         upload.reserve(uploads, 0)?;
         if upload.0.resumable {
@@ -104,7 +104,7 @@ impl Upload {
             Err(error) => return Err(error.into()),
         };
         let received = part.file.metadata()?.len();
-        check_space(&part, record.length.unwrap_or(received).saturating_sub(received))?;
+        check_space(uploads, &part, record.length.unwrap_or(received).saturating_sub(received))?;
         record.write(&part.folder, id)?;
         let upload = Self::with(part, record, true, quota);
         upload.reserve(uploads, received)?;
@@ -150,8 +150,8 @@ impl Upload {
     ) -> engine::offload::Run<Result<Vec<u8>, Refusal>> {
         let (upload, shared) = (self.clone(), Arc::clone(uploads));
         uploads.writers.run(move || {
-            let written = upload
-                .reserve(&shared, at.saturating_add(bytes.len() as u64))
+            let written = check_space(&shared, &upload.0.part, bytes.len() as u64)
+                .and_then(|()| upload.reserve(&shared, at.saturating_add(bytes.len() as u64)))
                 .and_then(|()| Ok(upload.0.part.file.write_all_at(&bytes, at)?));
             if let Err(Refusal::DiskFull | Refusal::Quota { .. }) = &written {
                 // It cannot be finished, so it should not take space from uploads that can.
@@ -254,9 +254,10 @@ fn check_condition(uploads: &Uploads, record: &Record) -> Result<(), Refusal> {
     record.condition.check(existing.as_deref())
 }
 
-/// Refuses an upload that the disk has no space for.
-fn check_space(part: &Part, bytes: u64) -> Result<(), Refusal> {
+/// Refuses so many more bytes if the disk has no space for them beside what is kept free.
+fn check_space(uploads: &Uploads, part: &Part, bytes: u64) -> Result<(), Refusal> {
     let disk = fstatvfs(&part.file)?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if bytes > free { Err(Refusal::DiskFull) } else { Ok(()) }
+    let kept = uploads.settings.keep_free(disk.f_blocks.saturating_mul(disk.f_frsize));
+    if bytes.saturating_add(kept) > free { Err(Refusal::DiskFull) } else { Ok(()) }
 }

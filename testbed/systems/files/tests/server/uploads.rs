@@ -29,6 +29,8 @@ impl Place {
     ) -> Server {
         let accounts = AccountsBackend::Local(folder.path().join("accounts.db"));
         let mut options = Options::new(folder.path().join("root"), accounts);
+        // The disk of whoever runs the tests may be nearly full.
+        options.uploads.keep_free_bytes = Some(0);
         change(&mut options);
         serve_files(model, options)
     }
@@ -132,6 +134,21 @@ fn conditions_are_checked() {
     assert_eq!(place.get(path).body, "two");
     assert_eq!((delete(&tag).status, delete(&changed).status), (412, 204));
     assert_eq!(staged(&place.path("")), [""; 0]);
+}
+
+/// Uploads must leave room for logs, databases and whatever else the machine needs.
+#[test]
+fn uploads_are_refused_where_the_disk_is_to_stay_free() {
+    for model in MODELS {
+        let place = Place::new(model, |options| options.uploads.keep_free_bytes = Some(u64::MAX));
+        for fields in ["", "Upload-Complete: ?0\r\n"] {
+            let refused = place.put("users/ann/x", fields, "x");
+            assert_eq!(refused.status, 507, "{model}: {}", refused.body);
+            assert!(refused.body.contains("keeps free"), "{model}: {}", refused.body);
+        }
+        assert_eq!(place.get("users/ann/x").status, 404, "{model}");
+        assert_eq!(staged(&place.path("")), [""; 0], "{model}");
+    }
 }
 
 #[test]
