@@ -1,7 +1,8 @@
 //! A bounded pool of threads for long computations and blocking calls: hashing, a database, a slow disk.
 
+mod fair;
+
 use std::{
-    collections::VecDeque,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -11,6 +12,12 @@ use std::{
 };
 
 use futures_channel::oneshot;
+
+use self::fair::FairQueue;
+pub use self::fair::Ticket;
+
+/// The group of jobs that belong to none.
+const ALL: Ticket = Ticket { group: 0, is_known: true };
 
 /// A bounded pool of threads, shared through an [`Arc`]. After it is dropped, its threads finish the queue and end.
 ///
@@ -37,15 +44,28 @@ impl Pool {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
+        self.run_for(ALL, job)
+    }
+
+    /// Queues `job` like [`run`](Self::run), fairly among the groups that have jobs there: if the queue is full, the longest
+    /// one makes room for others, and its newest job fails with [`Error::Full`].
+    pub fn run_for<T, F>(&self, ticket: Ticket, job: F) -> Run<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
         let (sender, receiver) = oneshot::channel();
-        let work = move || {
+        let work = move |turn: Turn| {
             if !sender.is_canceled() {
-                let result = catch_unwind(AssertUnwindSafe(job)).map_err(|_| Error::Panicked);
+                let result = match turn {
+                    Turn::Run => catch_unwind(AssertUnwindSafe(job)).map_err(|_| Error::Panicked),
+                    Turn::Refused => Err(Error::Full),
+                };
                 // If the receiver is gone, nobody wants the result.
                 let _ = sender.send(result);
             }
         };
-        Run(self.shared.push(Box::new(work)).map(|()| receiver))
+        Run(self.shared.push(ticket, Box::new(work)).map(|()| receiver))
     }
 
     /// The number of jobs waiting for a thread now.
@@ -93,11 +113,19 @@ pub enum Error {
     Panicked,
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type Job = Box<dyn FnOnce(Turn) + Send>;
+
+/// What becomes of a job.
+enum Turn {
+    /// A thread runs it.
+    Run,
+    /// It made room for another.
+    Refused,
+}
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Job>,
+    jobs: FairQueue<Job>,
     /// Threads that run no job.
     idle: usize,
     /// Threads that run a job.
@@ -127,12 +155,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(self: &Arc<Self>, job: Job) -> Result<(), Error> {
+    fn push(self: &Arc<Self>, ticket: Ticket, job: Job) -> Result<(), Error> {
         let mut state = self.lock();
-        if state.jobs.len() >= self.queue.saturating_add(state.idle + state.unstarted) {
-            return Err(Error::Full);
+        let free = state.idle + state.unstarted;
+        if let Some(refused) = state.jobs.push(ticket, job, (free, self.queue)) {
+            drop(state);
+            // If it is the new job, its future hears so like any other's.
+            refused(Turn::Refused);
+            return Ok(());
         }
-        state.jobs.push_back(job);
         if state.jobs.len() > state.idle && state.unstarted > 0 {
             return self.start_thread(state);
         }
@@ -152,7 +183,8 @@ impl Shared {
             }
             Err(_) if state.idle + state.busy > 0 => Ok(()),
             Err(_) => {
-                state.jobs.pop_back();
+                // Without a thread there was no other job.
+                state.jobs.pop();
                 Err(Error::NoThread)
             }
         }
@@ -161,7 +193,7 @@ impl Shared {
     fn work(&self) {
         while let Some(job) = self.next() {
             // The job catches its own panics; this catches those of values dropped with it.
-            let _ = catch_unwind(AssertUnwindSafe(job));
+            let _ = catch_unwind(AssertUnwindSafe(|| job(Turn::Run)));
             let mut state = self.lock();
             (state.idle, state.busy) = (state.idle + 1, state.busy - 1);
         }
@@ -173,7 +205,7 @@ impl Shared {
         while state.jobs.is_empty() && !state.closing {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let job = state.jobs.pop_front()?;
+        let job = state.jobs.pop()?;
         (state.idle, state.busy) = (state.idle - 1, state.busy + 1);
         Some(job)
     }
@@ -205,6 +237,26 @@ mod tests {
         assert_eq!(block_on(running), Ok(true));
         assert_eq!(block_on(queued), Ok(2));
         assert_eq!(block_on(pool.run(|| 4)), Ok(4));
+    }
+
+    #[test]
+    fn a_job_that_makes_room_for_that_of_another_group_fails() {
+        let pool = Pool::new("fair", 1, 4);
+        let (release, wait) = mpsc::channel::<()>();
+        let held = pool.run(move || wait.recv().is_ok());
+        while pool.queued() > 0 {
+            thread::yield_now();
+        }
+        let stranger = |group| Ticket { group, is_known: false };
+        let mut flood: Vec<_> = (0..3).map(|n| pool.run_for(stranger(1), move || n)).collect();
+        let other = pool.run_for(stranger(2), || 10);
+        assert_eq!(block_on(pool.run_for(stranger(1), || 3)), Err(Error::Full));
+        assert_eq!(block_on(flood.remove(2)), Err(Error::Full));
+        let known = pool.run_for(Ticket { group: 3, is_known: true }, || 20);
+        release.send(()).unwrap();
+        assert_eq!(block_on(held), Ok(true));
+        assert_eq!((block_on(other), block_on(known)), (Ok(10), Ok(20)));
+        assert_eq!(flood.into_iter().map(block_on).collect::<Vec<_>>(), [Ok(0), Ok(1)]);
     }
 
     #[test]

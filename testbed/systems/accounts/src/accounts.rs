@@ -2,14 +2,14 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use engine::offload::Pool;
+use engine::offload::{Pool, Ticket};
 use http_io::Credentials;
 
 use crate::{
     account::{Account, User, now_s, show_time},
     admission::Sender,
     audit::{Action, By, Entry, Record},
-    common::{Checked, Common},
+    common::{Checked, Common, group},
     credentials::{self, Name, Password, Token},
     options::{AccountsError, Options},
     passwords,
@@ -86,12 +86,14 @@ impl Accounts {
         if self.tables.account(name.as_str()).await?.is_some() || self.was_deleted(&name).await? {
             return Err(Refused::Taken);
         }
-        self.make(&name, password, By { actor: name.as_str(), address: from.address }).await
+        let ticket = Ticket { group: group(from.address), is_known: false };
+        let by = By { actor: name.as_str(), address: from.address };
+        self.make(&name, password, by, ticket).await
     }
 
-    pub(crate) async fn make(&self, name: &Name, password: Password, by: By<'_>) -> Result<(), Refused> {
+    async fn make(&self, name: &Name, password: Password, by: By<'_>, ticket: Ticket) -> Result<(), Refused> {
         let common = Arc::clone(&self.common);
-        let password_hash = self.hashing.run(move || common.hash(&password)).await??;
+        let password_hash = self.hashing.run_for(ticket, move || common.hash(&password)).await??;
         let entry = entry(by, Action::Created, name.as_str());
         match self.tables.add_account(&password_hash, &entry).await? {
             true => Ok(()),
@@ -118,8 +120,12 @@ impl Accounts {
         };
         let found = self.tables.account(name.as_str()).await?;
         let common = Arc::clone(&self.common);
-        match self.hashing.run(move || common.check(&attempt, &password, found)).await?? {
-            Checked::Right(account) => Ok(account),
+        let ticket = common.ticket(name.as_str(), from);
+        match self.hashing.run_for(ticket, move || common.check(&attempt, &password, found)).await?? {
+            Checked::Right(account) => {
+                self.common.logged_in(name.as_str(), from);
+                Ok(account)
+            }
             Checked::Wrong { account, noted } => {
                 self.note(account, noted, from).await?;
                 Err(Refused::Unknown)
@@ -220,7 +226,8 @@ impl Accounts {
         entry: &Entry<'_>,
     ) -> Result<bool, Refused> {
         let common = Arc::clone(&self.common);
-        let hash = self.hashing.run(move || common.hash(&new)).await??;
+        let ticket = Ticket { group: group(entry.by.address), is_known: true };
+        let hash = self.hashing.run_for(ticket, move || common.hash(&new)).await??;
         Ok(self.tables.change_password(&hash, version, entry).await?)
     }
 
@@ -260,7 +267,7 @@ impl Accounts {
     /// # Errors
     /// [`Refused::Taken`].
     pub async fn create_anew(&self, name: &Name, password: Password, by: By<'_>) -> Result<(), Refused> {
-        self.make(name, password, by).await
+        self.make(name, password, by, Ticket { group: group(by.address), is_known: true }).await
     }
 
     /// Deletes an account and its sessions. Its name stays reserved.

@@ -1,11 +1,13 @@
 //! What all processes of a server share.
 
 use std::{
+    net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use api_server::Metrics;
+use engine::offload::Ticket;
 use store::Secret;
 
 use crate::{
@@ -16,7 +18,8 @@ use crate::{
     options::{AccountsError, Options},
     passwords::{HashError, Passwords},
     refusal::{Refused, fail},
-    slowdown::{Attempt, Noted, Slowdown},
+    regulars::Regulars,
+    slowdown::{Attempt, Noted, Slowdown, network},
 };
 
 /// Password hashing, the count of failed logins, the administrator's token and the metrics. All processes share it.
@@ -24,6 +27,7 @@ use crate::{
 pub(crate) struct Common {
     passwords: Passwords,
     slowdown: Slowdown,
+    regulars: Regulars,
     admin: Secret,
     pub(crate) metrics: Metrics,
 }
@@ -46,10 +50,12 @@ impl Common {
     pub(crate) fn new(options: &Options) -> Result<Self, AccountsError> {
         let passwords = Passwords::new().map_err(|HashError(reason)| AccountsError::Hashing(reason))?;
         let slowdown = Slowdown::new().map_err(|error| AccountsError::Hashing(error.to_string()))?;
+        let regulars = Regulars::new().map_err(|error| AccountsError::Hashing(error.to_string()))?;
         let admin = Secret::open(&options.admin_token).map_err(AccountsError::AdminToken)?;
         Ok(Self {
             passwords,
             slowdown,
+            regulars,
             admin,
             metrics: metrics::metrics(Arc::clone(&options.server.connections)),
         })
@@ -61,8 +67,18 @@ impl Common {
     }
 
     /// An attempt to log in, as failures are counted.
-    pub(crate) fn attempt(&self, name: &[u8], from: std::net::IpAddr) -> Attempt {
+    pub(crate) fn attempt(&self, name: &[u8], from: IpAddr) -> Attempt {
         self.slowdown.attempt(name, from)
+    }
+
+    /// The place of a login in the queue: fair by network, with a part kept for those who logged in lately.
+    pub(crate) fn ticket(&self, name: &str, from: IpAddr) -> Ticket {
+        Ticket { group: group(from), is_known: self.regulars.knows(name, from) }
+    }
+
+    /// Notes that somebody logged in.
+    pub(crate) fn logged_in(&self, name: &str, from: IpAddr) {
+        self.regulars.note(name, from);
     }
 
     /// Refuses attempts that must wait.
@@ -112,6 +128,11 @@ impl Common {
             account => Ok(Checked::Wrong { account, noted: self.slowdown.failed(attempt) }),
         }
     }
+}
+
+/// The group of an address in the queue: its network, as a number.
+pub(crate) fn group(from: IpAddr) -> u64 {
+    network(from).into_iter().fold(1, |number, byte| number << 8 | u64::from(byte))
 }
 
 fn whole_s(wait: Duration) -> u32 {

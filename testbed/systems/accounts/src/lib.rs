@@ -29,6 +29,7 @@ mod metrics;
 mod options;
 mod passwords;
 mod refusal;
+mod regulars;
 mod requests;
 mod responses;
 mod revocations;

@@ -167,7 +167,7 @@ impl std::fmt::Debug for Slowdown {
 }
 
 /// What counts as one address. For IPv6 it is the /64 network, as one client has all of it.
-fn network(address: IpAddr) -> Vec<u8> {
+pub(crate) fn network(address: IpAddr) -> Vec<u8> {
     match address.to_canonical() {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().into_iter().take(8).collect(),

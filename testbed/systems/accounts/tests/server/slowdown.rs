@@ -1,6 +1,10 @@
 //! Failed logins are slowed down.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::{
     suite::Fixture,
@@ -80,6 +84,37 @@ pub(crate) fn registrations(fixture: &Fixture) {
     for fields in ["X-Forwarded-For: 192.0.2.2\r\n", "", &admin] {
         assert_eq!(make(fields).status, 201, "{fields}");
     }
+}
+
+/// Many addresses fill the queue of the hashers, but not the part of those who logged in lately from where they are.
+pub(crate) fn flooded_logins(fixture: &Fixture) {
+    let (_server, client) =
+        fixture.serve_with(|options| (options.hashers, options.hash_queue) = (Some(1), Some(8)));
+    client.make("ann");
+    let ann = || login_from(&client, "192.0.2.9", "ann", PASSWORD).status;
+    assert_eq!(ann(), 200);
+    let (is_over, refused) = (AtomicBool::new(false), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for stranger in 0..16 {
+            let (client, is_over, refused) = (&client, &is_over, &refused);
+            scope.spawn(move || {
+                for n in 0..250 {
+                    if is_over.load(Relaxed) {
+                        break;
+                    }
+                    let status =
+                        login_from(client, &format!("198.51.{stranger}.{n}"), "bob", "wrong horse").status;
+                    refused.fetch_add(u32::from(status == 503), Relaxed);
+                }
+            });
+        }
+        while refused.load(Relaxed) < 16 {
+            thread::yield_now();
+        }
+        let statuses: Vec<u16> = (0..4).map(|_| ann()).collect();
+        is_over.store(true, Relaxed);
+        assert_eq!(statuses, [200; 4]);
+    });
 }
 
 /// Whether a name is taken is told to whoever registers, and so no more often than one may register.

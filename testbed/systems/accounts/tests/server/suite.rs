@@ -65,6 +65,7 @@ const ALL: &[Test] = &[
     ("failures are slowed down for known and unknown names", slowdown::known_or_not),
     ("an attack does not lock the owner out", slowdown::owner_comes_in),
     ("creating many accounts is slowed down", slowdown::registrations),
+    ("a flood of logins does not keep out who logged in lately", slowdown::flooded_logins),
     ("taken names cannot be tried out without limit", slowdown::taken_names),
     ("with closed registration only administrators create accounts", administration::closed_registration),
     ("wrong tokens and wrong passwords differ", administration::wrong_tokens),
