@@ -21,7 +21,8 @@ use crate::{
 };
 
 fn main() -> std::process::ExitCode {
-    exit::end(run(&Flags::parse()))
+    let words = systems::with_file(std::env::args_os().collect());
+    exit::end(words.and_then(|words| run(&Flags::parse_from(words))))
 }
 
 fn run(flags: &Flags) -> Result<Exit, Failure> {

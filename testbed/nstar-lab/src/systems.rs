@@ -1,5 +1,7 @@
 //! The systems that `nstar-lab serve` runs. To add one, add its flags to [`SYSTEMS`].
 
+use std::ffi::OsString;
+
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand, error::ErrorKind};
 use nstar::exit::{Exit, Failure};
 use serve::{System, SystemCommand};
@@ -13,6 +15,9 @@ const SYSTEMS: &[SystemCommand] = &[
     SystemCommand::of::<share::index::command::IndexFlags>(),
     SystemCommand::of::<share_dht::command::PeerFlags>(),
 ];
+
+/// The words before the flags of a system: the program, `serve`, and the name of the system.
+const SYSTEM_WORDS: usize = 3;
 
 /// The system that the command line names, with its flags.
 #[derive(Debug)]
@@ -50,6 +55,17 @@ impl FromArgMatches for Serve {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// The words of the command line, with those of the configuration file that a server's flags name.
+pub(crate) fn with_file(mut words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    let word = |n: usize| words.get(n).and_then(|word| word.to_str());
+    let Some(system) = word(1).filter(|&word| word == "serve").and_then(|_| find(word(2)?)) else {
+        return Ok(words);
+    };
+    let flags = words.split_off(SYSTEM_WORDS);
+    words.extend(serve::with_file(&system.command(), flags)?);
+    Ok(words)
 }
 
 fn find(name: &str) -> Option<SystemCommand> {

@@ -41,6 +41,20 @@ pub struct ServerFlags {
     /// Log every request on stderr
     #[arg(long)]
     pub access_log: bool,
+    /// A configuration file.
+    #[command(flatten)]
+    pub configuration: Configuration,
+}
+
+/// Flags that come from a file.
+#[derive(Debug, Args)]
+pub struct Configuration {
+    /// File (TOML) with flags under their names, such as max-connections = 100; flags given here win
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print the flags in force as such a file, defaults as comments, without passwords; do nothing else
+    #[arg(long)]
+    pub print_config: bool,
 }
 
 /// Proxies in front of a server that uses the addresses of its clients.

@@ -39,6 +39,7 @@
 //! The concurrency model is chosen here, so that no system names one.
 
 mod concurrency;
+mod config;
 mod flags;
 mod served_folder;
 mod server_process;
@@ -56,7 +57,8 @@ pub use nstar::{
 
 pub use self::{
     concurrency::ConcurrencyFlags,
-    flags::{Encryption, HostNames, ServerFlags, TrustedProxies, with_password},
+    config::with_file,
+    flags::{Configuration, Encryption, HostNames, ServerFlags, TrustedProxies, with_password},
     served_folder::first_inside,
     server_process::{ServerProcess, warn_of_openness},
 };
@@ -68,6 +70,17 @@ pub trait System: Debug {
     /// # Errors
     /// When the flags contradict each other, or the server cannot start.
     fn serve(&self) -> Result<Exit, Failure>;
+}
+
+/// The flags in force, which are printed instead of serving.
+#[derive(Debug)]
+struct Printed(String);
+
+impl System for Printed {
+    fn serve(&self) -> Result<Exit, Failure> {
+        print(&self.0)?;
+        Ok(Exit::Done)
+    }
 }
 
 /// The subcommand of a system: its name, its help, and how its flags are parsed.
@@ -82,7 +95,15 @@ impl SystemCommand {
     pub const fn of<S: System + Parser + 'static>() -> Self {
         Self {
             command: S::command,
-            parse: |matches| S::from_arg_matches(matches).map(|system| Box::new(system) as Box<dyn System>),
+            parse: |matches| {
+                let system = S::from_arg_matches(matches)?;
+                let prints = matches.try_get_one(config::PRINT_ID).ok().flatten() == Some(&true);
+                Ok(if prints {
+                    Box::new(Printed(config::shown(&S::command(), matches)))
+                } else {
+                    Box::new(system)
+                })
+            },
         }
     }
 

@@ -11,3 +11,5 @@ pub mod interrupt;
 pub mod output;
 pub mod progress;
 pub mod values;
+
+pub use load::document;

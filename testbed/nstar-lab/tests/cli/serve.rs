@@ -276,6 +276,42 @@ fn nothing_is_open_to_a_network_unless_somebody_chose_it() {
     assert!(said.starts_with("HTTP/1.1 403"), "{said}");
 }
 
+/// Every server takes a file, and what it prints as its configuration is such a file.
+#[test]
+fn flags_of_every_server_may_stand_in_a_file() {
+    let place = Place::beside_others();
+    std::fs::create_dir(place.path("shared")).expect("a folder");
+    let words = |words: &str| words.split_whitespace().map(String::from).collect::<Vec<_>>();
+    let print = |flags: &str| {
+        place.nstar(words(&format!("serve {flags} --print-config"))).run().exits(0).stdout.clone()
+    };
+    for system in
+        ["files --root shared --accounts none", "accounts", "booking", "sink", "index", "peer --share shared"]
+    {
+        let first = print(&format!("{system} --max-connections 77"));
+        assert!(first.contains("max-connections = \"77\"\n"), "{system}: {first}");
+        place.write("server.toml", &first);
+        let name = system.split(' ').next().unwrap_or_default();
+        assert_eq!(print(&format!("{name} --config server.toml")), first, "{system}");
+        assert!(print(&format!("{name} --config server.toml --max-connections 78")).contains("= \"78\"\n"));
+    }
+    place.write("files.toml", "root = 'shared'\naccounts = 'none'\nlisten = '127.0.0.1:0'\nengin = 'poll'\n");
+    let serve = words("serve files --config files.toml");
+    place
+        .nstar(serve.clone())
+        .run()
+        .exits(2)
+        .complains("files.toml:4: unknown flag `engin`, did you mean `engine`?");
+    place
+        .write("files.toml", "root = 'shared'\naccounts = 'none'\nlisten = '127.0.0.1:0'\nengine = 'poll'\n");
+    place.write("shared/hello.txt", "hello");
+    let mut running = place.nstar(serve).start();
+    let address = listening(&mut running);
+    assert!(get(&address, "/files/hello.txt", "").ends_with("hello"));
+    running.signal("TERM");
+    running.finish().exits(0);
+}
+
 #[test]
 fn a_room_is_booked_once_and_outlives_the_server() {
     let place = Place::beside_others();
