@@ -3,14 +3,18 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use rustix::process::geteuid;
 
 /// How many random bytes a secret has.
 const SECRET_LEN: usize = 32;
+
+/// The user who may change every file anyway.
+const ROOT: u32 = 0;
 
 /// 256 random bits as text. `Debug` hides them.
 #[derive(Clone)]
@@ -57,6 +61,14 @@ pub enum SecretError {
         /// Its permissions.
         mode: u32,
     },
+    /// Somebody else owns the file, and may change it.
+    #[error("the secret in {path} belongs to another user; run `chown {user} {path}`, or name another file")]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+        /// The user whose it should be, by number.
+        user: u32,
+    },
     /// The file contains something else.
     #[error("{path} does not contain a secret of nstar's; restore it from a backup, or name another file")]
     Unreadable {
@@ -84,6 +96,10 @@ impl Secret {
         let mode = metadata.permissions().mode();
         if mode & 0o077 != 0 {
             return Err(SecretError::Shared { path: path.to_owned(), mode: mode & 0o777 });
+        }
+        let user = geteuid().as_raw();
+        if metadata.uid() != user && metadata.uid() != ROOT {
+            return Err(SecretError::NotOurs { path: path.to_owned(), user });
         }
         let mut text = String::new();
         file.take(1024).read_to_string(&mut text).map_err(failed)?;
@@ -189,6 +205,20 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert!(all[0].is(text.trim().as_bytes()) && !all[0].is(b"") && !all[0].is(b"x"));
         assert_eq!(format!("{:?}", all[0]), "Secret(hidden)");
+    }
+
+    #[test]
+    fn a_secret_that_somebody_else_owns_is_refused() {
+        if geteuid().as_raw() != ROOT {
+            eprintln!("skipped: only root gives files away");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.key");
+        Secret::open(&path).unwrap();
+        std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        let error = Secret::open(&path).unwrap_err().to_string();
+        assert!(error.contains("another user") && error.contains("chown 0 "), "{error}");
     }
 
     #[test]
