@@ -19,6 +19,9 @@ use crate::{
     refusal,
 };
 
+/// What is said of the shared folder to those who are not to know where it is.
+const FOLDER_WRONG: &str =
+    "the shared folder cannot be used as it should: who presents the group's secret or key is told why";
 /// Most files in one response.
 const LIST_MAX: usize = 1000;
 /// Most downloads in one response.
@@ -69,7 +72,6 @@ impl Api {
             ("DELETE", path) if path.starts_with("/obtain/") => self.cancel(path, query),
             ("POST", "/register") => self.register(body).await,
             ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
-            ("GET" | "HEAD", "/healthz") => Ok(self.health().await),
             (_, "/" | "/files" | "/search" | "/peers" | "/healthz" | "/metrics") => {
                 Ok(Response::method_not_allowed("GET, HEAD"))
             }
@@ -80,12 +82,14 @@ impl Api {
         answered.unwrap_or_else(|error| refusal::of_fields(&error))
     }
 
-    /// Reports that the peer runs, and what it cannot do now.
-    async fn health(&self) -> Response {
+    /// Reports that the peer runs, and what it cannot do now. Where it keeps its files is for members only.
+    pub(crate) async fn health(&self, to_member: bool) -> Response {
         let index = Arc::clone(&self.index);
         // If too many requests wait already, the last known state is reported.
         let _ = self.asking.run(move || index.check()).await;
-        let wrong = [self.shared.warning(), self.index.warning(), self.unreachable()];
+        let of_folder =
+            self.shared.warning().map(|wrong| if to_member { wrong } else { FOLDER_WRONG.into() });
+        let wrong = [of_folder, self.index.warning(), self.unreachable()];
         let wrong: String = wrong.into_iter().flatten().map(|wrong| wrong + "\n").collect();
         Response::new(200, "text/plain", format!("ok\n{wrong}"))
     }

@@ -202,6 +202,10 @@ impl PeerHandler {
                 let counts = (api.shared.catalogue.len(), turned_away.load(Relaxed));
                 metrics::answer(counts, index, connections).send(exchange)
             }
+            "/healthz" if reads => {
+                let is_member = self.peer.group.admit(&Authentication::of(exchange), Access::Member).is_ok();
+                self.peer.api.health(is_member).await.send(exchange)
+            }
             path if path.starts_with("/content/") && reads => self.send(exchange).await,
             path if path.starts_with("/content/") => Err(Problem::new(405, "content is only read").into()),
             _ => self.ask(exchange).await,

@@ -3,10 +3,10 @@
 use std::{net::TcpListener, time::Duration};
 
 use engine::{Model, Server};
-use share::{Content, index};
-use test_support::browser::Browser;
+use share::{Content, index, peer};
+use test_support::{browser::Browser, http::ask};
 
-use crate::support::{Peer, wait_until};
+use crate::support::{Index, Peer, wait_until};
 
 /// An index whose peers renew only every 20 minutes.
 fn rarely_renewed(folder: &tempfile::TempDir, port: u16) -> Server {
@@ -36,6 +36,25 @@ fn a_peer_soon_says_that_its_index_is_gone_and_that_it_is_back() {
     }
     let _again = rarely_renewed(&folder, at.port());
     wait_until(|| ann.health() == "ok\n");
+}
+
+/// Anybody may ask whether a peer is well, but not where on its disk things are.
+#[test]
+fn a_closed_peer_tells_its_paths_to_members_only() {
+    let (index, folder) = (Index::start(), tempfile::tempdir().unwrap());
+    let (shared, secret) = (folder.path().join("shared"), folder.path().join("secret"));
+    std::fs::create_dir(&shared).unwrap();
+    let mut options = peer::Options::new(&shared, index.at);
+    (options.secret, options.state) = (Some(secret.clone()), folder.path().join("state"));
+    let moved = folder.path().join("moved");
+    let ann = Peer::with(folder, Model::Epoll, &options);
+    std::fs::rename(&shared, moved).unwrap();
+    let token = format!("Authorization: Bearer {}\r\n", std::fs::read_to_string(&secret).unwrap().trim());
+    let to_member = || ask(ann.at, "GET /healthz", &token, b"").unwrap().body;
+    wait_until(|| to_member().contains("cannot be found"));
+    assert!(to_member().contains(shared.to_str().unwrap()));
+    let said = ann.health();
+    assert!(said.contains("who presents the group's secret") && !said.contains("/shared"), "{said}");
 }
 
 #[test]
