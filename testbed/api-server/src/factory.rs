@@ -94,6 +94,8 @@ pub struct ServerOptions {
     pub proxies: Proxies,
     /// The names to which the server answers. Default: any.
     pub hosts: Hosts,
+    /// Whether clients connect over TLS. Default no.
+    pub encrypted: bool,
     /// The engine's counters of the server's connections, shown by `GET /metrics`. Pass the ones in the engine's options.
     /// Default: counters that stay at zero.
     pub connections: Arc<engine::Counters>,
@@ -107,6 +109,7 @@ impl ServerOptions {
             queue: 1024,
             proxies: Proxies::default(),
             hosts: Hosts::default(),
+            encrypted: false,
             connections: Arc::default(),
         }
     }
@@ -123,6 +126,7 @@ impl ServerOptions {
     }
 
     pub(crate) fn http(&self) -> HttpOptions {
-        HttpOptions { hosts: self.hosts.clone(), ..HttpOptions::behind(&self.proxies) }
+        let (hosts, encrypted) = (self.hosts.clone(), self.encrypted);
+        HttpOptions { hosts, encrypted, ..HttpOptions::behind(&self.proxies) }
     }
 }

@@ -77,7 +77,8 @@ impl<R> Representation<R> {
             .header("Content-Type", media_type)
             .and_then(|head| head.header("ETag", &etag))
             .and_then(|head| head.header("Accept-Ranges", "bytes"))
-            .and_then(|head| head.header("X-Content-Type-Options", "nosniff"));
+            .and_then(|head| head.header("X-Content-Type-Options", "nosniff"))
+            .and_then(|head| head.header("Cross-Origin-Resource-Policy", "same-origin"));
         let whole = match media_type::is_active(media_type) {
             true => whole.and_then(|head| head.header("Content-Security-Policy", INERT)),
             false => whole,

@@ -74,7 +74,8 @@ async fn part<C: Connection, P>(
     let mut content_range = Vec::with_capacity(48);
     range.content_range(&mut content_range, file.state.size());
     let reply = file.name_state(exchange.respond(206)).header("Content-Range", content_range);
-    let mut reply = reply.header("X-Content-Type-Options", "nosniff");
+    let reply = reply.header("X-Content-Type-Options", "nosniff");
+    let mut reply = reply.header("Cross-Origin-Resource-Policy", "same-origin");
     if media_type::is_active(file.media_type) {
         reply = reply.header("Content-Security-Policy", INERT);
     }

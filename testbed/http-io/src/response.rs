@@ -56,17 +56,35 @@ impl Response {
         self
     }
 
-    /// Sends it as the response to the request of `exchange`, and tells browsers not to guess another media type.
+    /// Sends it as the response to the request of `exchange`. Tells browsers not to guess another media type, not to show it
+    /// within other sites and, over TLS, to come back that way only.
     ///
     /// # Errors
     /// As [`ResponseWriter::body`](crate::server::ResponseWriter::body).
     pub fn send<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
-        let mut response = exchange.respond(self.status).header("X-Content-Type-Options", "nosniff");
+        let stays_encrypted = exchange.came_encrypted() && exchange.header("host").is_some_and(is_domain);
+        let mut response = exchange
+            .respond(self.status)
+            .header("X-Content-Type-Options", "nosniff")
+            .header("Cross-Origin-Resource-Policy", "same-origin");
+        if stays_encrypted {
+            response = response.header("Strict-Transport-Security", HSTS);
+        }
         for (name, value) in &self.fields {
             response = response.header(name, value.as_bytes());
         }
         if self.status == 204 { response.empty() } else { response.body(&self.content_type, &self.body) }
     }
+}
+
+/// A year, in seconds, for this name only.
+const HSTS: &str = "max-age=31536000";
+
+/// Whether `Host` is a domain that is this server's alone: not `localhost`, which other servers share, nor an address.
+fn is_domain(host: &[u8]) -> bool {
+    let name = host.split(|&byte| byte == b':').next().unwrap_or_default();
+    let top = name.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
+    top != name && top.iter().all(u8::is_ascii_alphabetic) && !top.eq_ignore_ascii_case(b"localhost")
 }
 
 impl From<Problem> for Response {
@@ -107,6 +125,16 @@ pub fn page(page: &str) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_domains_are_told_to_stay_encrypted() {
+        assert!(["files.example.org", "example.org:8443"].iter().all(|host| is_domain(host.as_bytes())));
+        for host in
+            ["", "localhost", "localhost:8080", "a.localhost", "127.0.0.1:80", "[::1]", "[::1]:8080", "files"]
+        {
+            assert!(!is_domain(host.as_bytes()), "{host}");
+        }
+    }
 
     #[test]
     fn a_problem_keeps_its_status_body_and_fields() {

@@ -161,6 +161,11 @@ impl<'c, C: Connection> Exchange<'c, C> {
         self.requester
     }
 
+    /// Whether the client uses TLS, to this server or to a trusted proxy.
+    pub fn came_encrypted(&self) -> bool {
+        self.options.encrypted || self.requester.came_encrypted
+    }
+
     /// Whether somebody passed the request on, trusted or not, as far as it tells.
     pub fn was_forwarded(&self) -> bool {
         let fields = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "via"];

@@ -40,8 +40,6 @@ pub(crate) struct Shared {
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) audit: Option<Audit>,
     pub(crate) lister: Lister,
-    /// Whether clients connect over TLS.
-    pub(crate) encrypted: bool,
 }
 
 /// Handles the requests of one worker.
@@ -112,12 +110,12 @@ impl<C: Connection> FilesHandler<C> {
             }
             "/login" if exchange.method() == Method::Post => {
                 let response = Box::pin(self.forward(exchange, Method::Post, "/sessions")).await?;
-                session::begun(response, self.came_encrypted(exchange)).send(exchange)
+                session::begun(response, exchange.came_encrypted()).send(exchange)
             }
             "/logout" if exchange.method() == Method::Post => {
                 // Without accounts or a session, there is only the cookie to remove.
                 let _ended_or_none = Box::pin(self.forward(exchange, Method::Delete, "/sessions")).await;
-                session::ended(self.came_encrypted(exchange)).send(exchange)
+                session::ended(exchange.came_encrypted()).send(exchange)
             }
             "/" if reads && sending::wants_html(exchange) => http_io::page(PAGE).send(exchange),
             "/me" if reads => {
@@ -133,11 +131,6 @@ impl<C: Connection> FilesHandler<C> {
                 Err(Problem::new(404, "there is nothing at this path").hint("files are under /files/").into())
             }
         }
-    }
-
-    /// Whether the client uses TLS, to this server or to a trusted proxy.
-    fn came_encrypted(&self, exchange: &Exchange<'_, C>) -> bool {
-        self.shared.encrypted || exchange.requester().came_encrypted
     }
 
     /// Admits a request and returns its caller.

@@ -60,7 +60,6 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         uploads: Arc::new(uploads),
         audit: audit.transpose()?,
         lister: Lister::default(),
-        encrypted: options.encrypted,
     });
     Ok(FilesFactory { options, shared, link, accounts, accounts_away: Arc::new(Atomics::new(1)) })
 }
@@ -95,6 +94,8 @@ impl Factory for FilesFactory {
             ),
             _ => Hosts::default(),
         };
-        Ok(Http::new(handler, HttpOptions { hosts, ..HttpOptions::behind(&self.options.proxies) }))
+        let encrypted = self.options.encrypted;
+        let options = HttpOptions { hosts, encrypted, ..HttpOptions::behind(&self.options.proxies) };
+        Ok(Http::new(handler, options))
     }
 }

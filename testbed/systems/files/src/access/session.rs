@@ -11,7 +11,11 @@ use engine::service::Connection;
 use http_io::{Credentials, Response, server::Exchange};
 use serde::Deserialize;
 
-const COOKIE: &str = "nstar-session";
+/// The cookie over plain HTTP.
+const PLAIN: &str = "nstar-session";
+/// The cookie over TLS: browsers take one of this name from this host over TLS only, so that no other host of the domain and
+/// nobody on the way can set it.
+const BOUND: &str = "__Host-nstar-session";
 
 /// The credential of a request: `Authorization`, or else the session cookie.
 pub(crate) fn presented<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Option<Credentials<'e>> {
@@ -30,14 +34,20 @@ pub(crate) fn authorization<'e, C: Connection>(exchange: &'e Exchange<'_, C>) ->
     }
 }
 
-/// The token in the cookie.
+/// The token in the cookie. None if there are several of its name: somebody else may have added one, and nothing tells which.
 fn token<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Option<&'e [u8]> {
-    let mut cookies = exchange.header_all("cookie").flat_map(|header| header.split(|&byte| byte == b';'));
-    cookies.find_map(|cookie| {
-        let value = cookie.trim_ascii().strip_prefix(COOKIE.as_bytes())?.strip_prefix(b"=")?;
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
-        (!value.is_empty() && value.iter().all(plain)).then_some(value)
-    })
+    let name = name_of(exchange.came_encrypted()).as_bytes();
+    let cookies = exchange.header_all("cookie").flat_map(|header| header.split(|&byte| byte == b';'));
+    let mut values = cookies.filter_map(|cookie| cookie.trim_ascii().strip_prefix(name)?.strip_prefix(b"="));
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    match (values.next(), values.next()) {
+        (Some(value), None) if !value.is_empty() && value.iter().all(plain) => Some(value),
+        _ => None,
+    }
+}
+
+fn name_of(encrypted: bool) -> &'static str {
+    if encrypted { BOUND } else { PLAIN }
 }
 
 #[derive(Deserialize)]
@@ -65,8 +75,8 @@ pub(crate) fn ended(encrypted: bool) -> Response {
 }
 
 fn cookie(token: &str, life_s: u64, encrypted: bool) -> String {
-    let secure = if encrypted { "; Secure" } else { "" };
-    format!("{COOKIE}={token}; Max-Age={life_s}; Path=/; HttpOnly; SameSite=Strict{secure}")
+    let (name, secure) = (name_of(encrypted), if encrypted { "; Secure" } else { "" });
+    format!("{name}={token}; Max-Age={life_s}; Path=/; HttpOnly; SameSite=Strict{secure}")
 }
 
 /// Adapts a response to its client. Scripts get no challenge for Basic, as the browser would open its own dialog.

@@ -52,5 +52,6 @@ pub(crate) async fn answer<C: Connection>(
         uploads: uploads.accepts_from(caller),
         max_upload: uploads.settings.max_bytes,
     };
-    exchange.respond(200).header("Cache-Control", "no-store").json_of(&me)
+    let response = exchange.respond(200).header("Cache-Control", "no-store");
+    response.header("Cross-Origin-Resource-Policy", "same-origin").json_of(&me)
 }

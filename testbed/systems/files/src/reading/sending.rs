@@ -20,6 +20,7 @@ pub(crate) async fn directory<C: Connection>(
 ) -> Result<(), Error> {
     let html = wants_html(exchange);
     let reply = exchange.respond(200).header("Vary", "Accept").header("X-Content-Type-Options", "nosniff");
+    let reply = reply.header("Cross-Origin-Resource-Policy", "same-origin");
     if !html {
         return pieces(reply, "application/json", listing.into_json()).await;
     }

@@ -32,6 +32,9 @@ const FOLDER: &str = ".nstar-uploads";
 /// Random bytes in the name of a part, which cannot be guessed.
 const ID_BYTES: usize = 16;
 
+/// Who may read uploaded files on this machine, less the umask: the server's user and group, as files may be private.
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP);
+
 /// Extension of the file of a record.
 const RECORD_ENDING: &str = ".json";
 /// Further extension while a record is being written.
@@ -96,8 +99,7 @@ impl Staging {
         loop {
             let (folder, id) = (self.folder()?, PartId::random()?);
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
-            let file = openat(&folder, id.as_str(), flags, mode)?;
+            let file = openat(&folder, id.as_str(), flags, MODE)?;
             // Before it was locked, it looked left over and may have been removed.
             if let Some(file) = lock(file)? {
                 return Ok(Part { folder, id, file, kept: AtomicBool::new(false) });

@@ -3,7 +3,7 @@
 use engine::Model;
 
 use crate::{
-    support::{PASSWORD, Response, ask, get, send},
+    support::{PASSWORD, Response, ask, basic, get, send},
     uploads::Place,
 };
 
@@ -54,7 +54,52 @@ fn the_cookie_admits_until_logout() {
 #[test]
 fn over_tls_the_cookie_is_secure() {
     let place = Place::new(Model::Epoll, |options| options.encrypted = true);
-    assert!(log_in(&place, PASSWORD, "").field("set-cookie").unwrap().ends_with("; Secure"));
+    let begun = log_in(&place, PASSWORD, "");
+    let set = begun.field("set-cookie").unwrap();
+    assert!(set.starts_with("__Host-nstar-session=") && set.ends_with("; Secure"), "{set}");
+    let token = set.split(['=', ';']).nth(1).unwrap();
+    let status = |cookie: &str| get(place.to(), "/me", &format!("Cookie: {cookie}\r\n")).status;
+    assert_eq!(status(&format!("__Host-nstar-session={token}")), 200);
+    assert_eq!(status(&format!("nstar-session={token}")), 401, "another host of the domain may have set it");
+}
+
+/// Somebody who can set a cookie for the domain must not choose as whom a user works.
+#[test]
+fn of_two_cookies_neither_admits() {
+    let place = Place::new(Model::Epoll, |_| ());
+    let cookie = cookie(&place);
+    let (own, other) = (cookie.trim_end(), "nstar-session=AAAA");
+    assert_eq!(get(place.to(), "/me", &format!("{own}\r\n")).status, 200);
+    for both in
+        [format!("{own}; {other}"), format!("{own}\r\nCookie: {other}"), format!("{own}; nstar-session=")]
+    {
+        assert_eq!(get(place.to(), "/me", &format!("{both}\r\n")).status, 401, "{both}");
+    }
+}
+
+#[test]
+fn browsers_are_told_what_others_may_do_with_responses() {
+    let place = Place::new(Model::Epoll, |options| options.encrypted = true);
+    place.put("users/ann/a", "", "hello");
+    let ann = basic("ann", PASSWORD);
+    for (path, fields) in [
+        ("/", "Accept: text/html\r\n".to_owned()),
+        ("/me", ann.clone()),
+        ("/files/users/ann/", ann.clone()),
+        ("/files/users/ann/a", ann.clone()),
+        ("/files/users/ann/a", ann.clone() + "Range: bytes=1-2\r\n"),
+    ] {
+        let answer = get(place.to(), path, &fields);
+        assert_eq!(answer.field("cross-origin-resource-policy"), Some("same-origin"), "{path}");
+    }
+    let page = |host: &str| {
+        crate::support::raw(
+            place.to(),
+            &format!("GET / HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\nConnection: close\r\n\r\n"),
+        )
+    };
+    assert_eq!(page("files.example.org").field("strict-transport-security"), Some("max-age=31536000"));
+    assert_eq!(page("localhost").field("strict-transport-security"), None, "others are there too");
 }
 
 #[test]

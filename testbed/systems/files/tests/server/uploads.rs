@@ -1,6 +1,6 @@
 //! Uploads: atomic, with valid names only, under conditions, and visible to readers at once.
 
-use std::{fs, net::SocketAddr, path::Path};
+use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt, path::Path};
 
 use engine::{Model, Server};
 use files::{AccountsBackend, Options, Uploaders};
@@ -134,6 +134,14 @@ fn conditions_are_checked() {
     assert_eq!(place.get(path).body, "two");
     assert_eq!((delete(&tag).status, delete(&changed).status), (412, 204));
     assert_eq!(staged(&place.path("")), [""; 0]);
+}
+
+#[test]
+fn uploaded_files_are_not_for_every_user_of_the_machine() {
+    let place = Place::new(Model::Epoll, |_| ());
+    assert_eq!(place.put("users/ann/a", "", "private").status, 201);
+    let mode = place.path("users/ann/a").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o137, 0, "{mode:o}");
 }
 
 /// Uploads must leave room for logs, databases and whatever else the machine needs.
