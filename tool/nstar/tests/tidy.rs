@@ -130,6 +130,16 @@ fn every_licence_is_one_we_may_ship() {
     assert!(refused.is_empty(), "not on the list of licences in tidy.rs: {refused:?}. Use another crate.");
 }
 
+#[test]
+fn deny_toml_has_the_same_licences() {
+    let file = std::fs::read_to_string(root().join("deny.toml")).expect("deny.toml");
+    let allowed = file.split_once("allow = [").and_then(|(_, rest)| rest.split_once(']')).expect("a list").0;
+    let allowed: Vec<_> = allowed.split(',').map(|name| name.trim().trim_matches('"')).collect();
+    let allowed: BTreeSet<_> = allowed.into_iter().filter(|name| !name.is_empty()).collect();
+    let ours: BTreeSet<_> = LICENCES.into_iter().collect();
+    assert_eq!(allowed, ours, "keep deny.toml and LICENCES in tidy.rs the same");
+}
+
 /// An SPDX expression fits if each of its `AND` parts offers one licence we accept.
 fn licence_fits(expression: &str) -> bool {
     let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
