@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod estimate;
 pub mod history;
 pub mod laws;
+pub mod prediction;
 pub mod resources;
 pub mod run;
 pub mod search;

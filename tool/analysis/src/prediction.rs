@@ -1,0 +1,317 @@
+//! A prediction: what becomes of a measured system when something about it changes.
+//!
+//! A queueing network is built of what the run measured (`model`) and calibrated on its steps; the change is made to the
+//! network, and the network is solved again (`network`). What is known only within an interval is drawn again and again
+//! within it, and so are the answers.
+
+mod change;
+mod draw;
+mod goal;
+mod model;
+mod network;
+mod outlook;
+mod parts;
+mod quantile;
+mod solved;
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use change::Change;
+pub use goal::{Bound, Goal, GoalAnswer, GoalFigure, GoalOption};
+
+use crate::run::{Identity, ResourceKind, Run, Words, known};
+use change::demands;
+use outlook::Drawn;
+use parts::Parts;
+
+/// The value of [`Prediction::schema`].
+pub const SCHEMA: &str = "nstar.prediction/1";
+
+/// What is asked of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Question {
+    /// What changes, all of it together.
+    pub changes: Vec<Change>,
+    /// A number of users to answer for.
+    pub users: Option<u32>,
+    /// What is to be reached, with one change more.
+    pub goal: Option<Goal>,
+    /// The seed of what is drawn.
+    pub seed: u64,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// The load did not wait for responses.
+    OpenLoop,
+    /// Fewer than two steady steps.
+    TooFewSteps,
+    /// Throughput never stopped growing.
+    NotBounded,
+    /// The run is in doubt.
+    Inconclusive,
+    /// Too many requests failed.
+    Failures,
+    /// Nothing is known of what this bottleneck does elsewhere.
+    Bottleneck {
+        /// Its kind.
+        kind: ResourceKind,
+    },
+    /// The fewest users wait for each other already.
+    NobodyAlone {
+        /// The fewest users.
+        users: u32,
+    },
+    /// The run has no such tier, device or demand.
+    UnknownName {
+        /// The name.
+        name: String,
+        /// Those that it has.
+        known: Vec<String>,
+    },
+    /// A lock has no workers.
+    ALock {
+        /// Its holder.
+        name: String,
+    },
+    /// How many workers a tier has does not show, as they were not what stopped it.
+    WorkersUnknown {
+        /// The tier.
+        name: String,
+    },
+    /// The rate of no link is known.
+    NoLink,
+    /// No tier behind the server was seen.
+    NothingBehind,
+    /// Whether the calls are made while the lock is held does not show.
+    InTheLock {
+        /// What is called.
+        name: String,
+    },
+    /// No tier of the server was observed.
+    NoServer,
+    /// The percentile was not kept, or its ratio to the mean is not known where the goal asks for it.
+    NoQuantile,
+}
+
+impl Refusal {
+    /// Whether the question is wrong, and not the run.
+    pub fn is_of_question(&self) -> bool {
+        !matches!(
+            self,
+            Self::NotBounded
+                | Self::Inconclusive
+                | Self::Failures
+                | Self::Bottleneck { .. }
+                | Self::NobodyAlone { .. }
+        )
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Prediction {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Version of nstar that wrote this.
+    pub version: String,
+    /// What was driven.
+    pub target: String,
+    /// When the run began.
+    pub started: String,
+    /// The seed of what was drawn.
+    pub seed: u64,
+    /// What was changed.
+    pub changes: Vec<Change>,
+    /// The model, as calibrated.
+    pub model: ModelFacts,
+    /// What the model says of the system as it was measured.
+    pub before: Outlook,
+    /// What it says of the changed one.
+    pub after: Outlook,
+    /// Throughput and response time by users.
+    pub curve: Vec<CurvePoint>,
+    /// What a tenth less of each demand would bring to the changed system, best first.
+    pub sensitivity: Vec<Sensitivity>,
+    /// What would reach the goal; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<GoalAnswer>,
+    /// Reasons not to rely on it.
+    pub cautions: Vec<Caution>,
+}
+
+/// The model that answers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelFacts {
+    /// Mean think time in the run, microseconds.
+    pub think_us: f64,
+    /// Part of the response time of one user that no resource accounts for, microseconds.
+    pub rest_us: f64,
+    /// How many requests are served at a time, where places are what limits it.
+    pub places: Option<u32>,
+    /// How irregular times are: 0 constant, 1 exponential.
+    pub irregularity: f64,
+    /// Its standard error.
+    pub irregularity_error: f64,
+    /// Root mean square gap between the model and the measured throughput, as a share.
+    pub misses: f64,
+    /// The demands, by the names that changes call them.
+    pub demands: Vec<String>,
+    /// Steps that it was calibrated on.
+    pub steps: u32,
+}
+
+/// A figure and its 95 % interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// The interval, [lo, hi].
+    pub ci: [f64; 2],
+}
+
+/// What a model says of a system.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outlook {
+    /// Maximum throughput, requests per second.
+    pub throughput_max_per_s: Estimate,
+    /// N*; absent where it is beyond a million users.
+    pub users_at_saturation: Option<Estimate>,
+    /// Mean response time there, microseconds.
+    pub response_time_at_saturation_us: Option<Estimate>,
+    /// Every limit on throughput that is known, the lowest first: the bottleneck, and what comes next.
+    pub limits: Vec<LimitFacts>,
+}
+
+/// A limit on throughput.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitFacts {
+    /// The kind of resource.
+    pub kind: ResourceKind,
+    /// The name of the process or device; empty where there is none.
+    pub holder: Words,
+    /// The process or device itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
+    pub identity: Option<Identity>,
+    /// Where it would be full, requests per second.
+    pub throughput_per_s: f64,
+}
+
+/// A point of the curve.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Users.
+    pub users: u32,
+    /// Whether it was asked for.
+    pub asked: bool,
+    /// Measured requests per second; absent where so many users were not measured.
+    pub measured_per_s: Option<f64>,
+    /// What the model says of the system as measured, requests per second.
+    pub before_per_s: f64,
+    /// Requests per second after the change.
+    pub throughput_per_s: Estimate,
+    /// Mean response time after the change, microseconds.
+    pub response_time_us: Estimate,
+    /// Its 99th percentile, where the measured ratio to the mean can stand for it.
+    pub p99_us: Option<Estimate>,
+    /// Whether so much throughput, or so many users, were not measured.
+    pub beyond_measured: bool,
+}
+
+/// What a tenth less of a demand brings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sensitivity {
+    /// The demand, as changes call it.
+    pub demand: String,
+    /// Maximum throughput over that without it.
+    pub throughput_ratio: f64,
+    /// Mean response time at N* over that without it.
+    pub response_time_ratio: f64,
+    /// N* then; absent where it is beyond a million users.
+    pub users_at_saturation: Option<u32>,
+}
+
+/// A reason not to rely on a prediction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Caution {
+    /// More throughput than was measured: what stops it there is known only from less.
+    BeyondThroughput {
+        /// The most that was measured, requests per second.
+        measured_per_s: f64,
+    },
+    /// More users than were measured.
+    BeyondUsers {
+        /// The most that were measured.
+        measured: u32,
+    },
+    /// Throughput fell with many users, which the model does not do.
+    Fell {
+        /// Users of the last step.
+        users: u32,
+        /// Its throughput as a share of the maximum.
+        share: f64,
+    },
+    /// The model is this far from the steps.
+    Misses {
+        /// As a share.
+        share: f64,
+    },
+    /// Nothing else is known that would limit it.
+    NoOtherLimit,
+    /// A tier is taken to use more processors than it was seen to.
+    MoreProcessors {
+        /// The tier.
+        name: String,
+    },
+    /// Users think for another time: how regularly they come then is not known.
+    OtherThinkTime,
+    /// The processors of the host are shared with the load generator, which is part of that limit.
+    SharedWithLoad,
+    /// One call for each request.
+    OneCall {
+        /// What is called.
+        name: String,
+    },
+    /// The mix of requests stays as it was.
+    Mix,
+}
+
+/// Answers a question from a run.
+///
+/// # Errors
+/// [`Refusal`] where the run or the question does not bear an answer.
+pub fn predict(run: &Run, question: &Question, version: &str) -> Result<Prediction, Refusal> {
+    let parts = Parts::of(run)?;
+    let drawn = Drawn::of(&parts, &question.changes, question.seed)?;
+    let ratios = quantile::Ratios::of(run, &drawn);
+    let goal = question.goal.as_ref().map(|goal| goal::answer(goal, &drawn, &parts, &ratios)).transpose()?;
+    Ok(Prediction {
+        schema: SCHEMA.into(),
+        version: version.into(),
+        target: run.target.clone(),
+        started: run.started.clone(),
+        seed: question.seed,
+        changes: question.changes.clone(),
+        model: ModelFacts {
+            think_us: parts.think_us,
+            rest_us: drawn.before.delay_us,
+            places: drawn.before.places.as_ref().map(|places| places.count),
+            irregularity: drawn.irregularity.mean(),
+            irregularity_error: drawn.irregularity.error(false),
+            misses: drawn.misses,
+            demands: demands(&drawn.before),
+            steps: parts.points.len() as u32,
+        },
+        before: drawn.outlook(outlook::Side::Before),
+        after: drawn.outlook(outlook::Side::After),
+        curve: outlook::curve(&drawn, &parts, question.users, &ratios),
+        sensitivity: outlook::sensitivity(&drawn.after),
+        goal,
+        cautions: outlook::cautions(run, question, &drawn, &parts),
+    })
+}

@@ -1,0 +1,219 @@
+//! What would reach a goal: one change more, the cheapest first.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::change::{Change, demands, device_name, places_name};
+use super::model::Model;
+use super::outlook::{Drawn, Side, whole};
+use super::parts::Parts;
+use super::quantile::Ratios;
+use super::solved::Solved;
+use super::{Estimate, Refusal};
+use crate::run::ResourceKind;
+
+/// Something to reach.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Goal {
+    /// As it was written, such as `mean<=50ms at 500 users`.
+    pub text: String,
+    /// The figure.
+    pub figure: GoalFigure,
+    /// Whether it is to be at least or at most the value.
+    pub bound: Bound,
+    /// The value: requests per second, users, or microseconds.
+    pub value: f64,
+    /// With so many users; absent for figures of the whole curve.
+    pub users: Option<u32>,
+}
+
+/// A figure that a goal can be about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "name", rename_all = "kebab-case")]
+pub enum GoalFigure {
+    /// Throughput with these users, or the most there is.
+    #[default]
+    Throughput,
+    /// N*.
+    Users,
+    /// Mean response time with these users.
+    Mean,
+    /// A percentile of response times with these users.
+    Quantile {
+        /// Its field in the run file, such as `p99`.
+        percentile: String,
+    },
+}
+
+/// Where a figure has to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// At least the value.
+    #[default]
+    AtLeast,
+    /// At most the value.
+    AtMost,
+}
+
+/// What would reach a goal.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GoalAnswer {
+    /// The goal.
+    pub goal: Goal,
+    /// The figure without another change.
+    pub now: Estimate,
+    /// Whether that reaches it.
+    pub reached: bool,
+    /// Changes that reach it, each as small as it can be, the cheapest first.
+    pub options: Vec<GoalOption>,
+}
+
+/// A change that reaches a goal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GoalOption {
+    /// The change.
+    pub change: Change,
+    /// The figure then.
+    pub figure: Estimate,
+    /// Whether the whole interval reaches it.
+    pub sure: bool,
+}
+
+impl Goal {
+    fn is_met(&self, value: f64) -> bool {
+        match self.bound {
+            Bound::AtLeast => value >= self.value,
+            Bound::AtMost => value <= self.value,
+        }
+    }
+
+    fn is_met_by_all(&self, of: Estimate) -> bool {
+        of.ci.into_iter().all(|end| self.is_met(end))
+    }
+
+    /// The figure of a solved model; `None` where it is not known.
+    fn read(&self, of: &Solved, ratios: &Ratios) -> Option<f64> {
+        let at = self.users.or(of.users_at_saturation());
+        match &self.figure {
+            GoalFigure::Throughput => {
+                Some(self.users.map_or(of.limit_per_s, |users| of.throughput_per_s(users)))
+            }
+            GoalFigure::Users => of.users_at_saturation().map(f64::from),
+            GoalFigure::Mean => Some(of.response_us(at?)),
+            GoalFigure::Quantile { percentile } => {
+                let users = at?;
+                ratios.at(percentile, users, of).map(|(_, ratio, _)| ratio * of.response_us(users))
+            }
+        }
+    }
+}
+
+/// The most that a change multiplies what there is with.
+const TIMES_MAX: u32 = 16;
+
+/// The most that a demand can be made smaller, per cent.
+const LESS_MAX: u32 = 90;
+
+/// A kind of change by its size: 1, 2, .. up to the largest.
+struct Way {
+    sizes: u32,
+    change: Box<dyn Fn(u32) -> Change>,
+}
+
+/// Finds what reaches a goal.
+pub(super) fn answer(
+    goal: &Goal,
+    drawn: &Drawn,
+    parts: &Parts,
+    ratios: &Ratios,
+) -> Result<GoalAnswer, Refusal> {
+    let rounded = |of| if goal.figure == GoalFigure::Users { whole(of) } else { of };
+    let now = drawn.estimate(Side::After, |solved| goal.read(solved, ratios)).map(rounded);
+    let now = now.ok_or(Refusal::NoQuantile)?;
+    let reached = goal.is_met(now.value);
+    let value = |model: &Model, change: &Change| {
+        let mut changed = model.clone();
+        change.make(&mut changed, parts).ok()?;
+        goal.read(&changed.solved(), ratios)
+    };
+    let meets = |change: &Change| value(&drawn.after, change).is_some_and(|value| goal.is_met(value));
+    let ways = if reached { Vec::new() } else { ways(&drawn.after) };
+    let smallest = ways.into_iter().filter_map(|way| smallest(&way, meets));
+    let options = smallest.filter_map(|change| {
+        let values = drawn.models.iter().filter_map(|model| value(model, &change)).collect();
+        let figure = rounded(drawn.within(value(&drawn.after, &change)?, values));
+        Some(GoalOption { sure: goal.is_met_by_all(figure), change, figure })
+    });
+    Ok(GoalAnswer { goal: goal.clone(), now, reached, options: options.collect() })
+}
+
+/// The smallest change of a kind that reaches the goal.
+fn smallest(way: &Way, meets: impl Fn(&Change) -> bool) -> Option<Change> {
+    if way.sizes == 0 || !meets(&(way.change)(way.sizes)) {
+        return None;
+    }
+    let (mut low, mut high) = (0, way.sizes);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if meets(&(way.change)(middle)) { high = middle } else { low = middle }
+    }
+    Some((way.change)(high))
+}
+
+/// Kinds of changes, the cheapest first: a setting, more of what there is, less work, more servers.
+fn ways(model: &Model) -> Vec<Way> {
+    let mut all: Vec<Way> = workers(model).into_iter().chain(cpus(model)).chain(links(model)).collect();
+    all.extend(demands(model).into_iter().map(|of| Way {
+        sizes: LESS_MAX,
+        change: Box::new(move |size| Change::Demand {
+            of: of.clone(),
+            factor: 1.0 - f64::from(size) / 100.0,
+        }),
+    }));
+    all.push(Way {
+        sizes: TIMES_MAX - 1,
+        change: Box::new(|servers| Change::AddServer { name: None, servers }),
+    });
+    all
+}
+
+fn workers(model: &Model) -> Vec<Way> {
+    let places = model.places.iter().filter(|places| places.kind != ResourceKind::Lock);
+    let places = places.map(|places| (places_name(places), places.count));
+    let threads = model.tiers.iter().filter_map(|tier| Some((tier.of.name.clone(), tier.threads? as u32)));
+    let more = |(name, now): (String, u32)| Way {
+        sizes: now.saturating_mul(TIMES_MAX - 1),
+        change: Box::new(move |more| Change::Workers { name: name.clone(), workers: now + more }),
+    };
+    places.chain(threads).map(more).collect()
+}
+
+fn cpus(model: &Model) -> Vec<Way> {
+    let tiers = model.tiers.iter().filter(|tier| tier.threads.is_none());
+    let more = tiers.map(|tier| {
+        let (name, now) = (tier.of.name.clone(), tier.quota.unwrap_or(tier.cpus));
+        Way {
+            sizes: (now * f64::from(TIMES_MAX - 1)).ceil() as u32,
+            change: Box::new(move |more| Change::Cpus {
+                name: name.clone(),
+                cpus: now.floor() + f64::from(more),
+            }),
+        }
+    });
+    more.collect()
+}
+
+/// Links in tenths of what they carry.
+fn links(model: &Model) -> Vec<Way> {
+    let known =
+        model.devices.iter().filter_map(|device| Some((device_name(&device.identity), device.bits_per_s?)));
+    let more = known.map(|(name, now)| Way {
+        sizes: 10 * (TIMES_MAX - 1),
+        change: Box::new(move |more| Change::Link {
+            name: Some(name.clone()),
+            bits_per_s: now * (1.0 + f64::from(more) / 10.0),
+        }),
+    });
+    more.collect()
+}

@@ -1,0 +1,337 @@
+//! The model of a run: stations, places, delays and ceilings, made to meet what was measured.
+//!
+//! Its response time lies between two that are exact: that of constant times, which is the asymptotic bound
+//! max(R(1), N D - Z) (Muntz and Wong 1974; Denning and Buzen 1978), and that of exponential ones, which is the product form
+//! network's. Where between is one number, the `irregularity`, fitted to the steps: 0 is constant, 1 exponential. Both ends
+//! grow with every demand, and so does what lies between.
+
+use super::network::{Rates, requests, served_per_s};
+use super::parts::{Parts, processes_of};
+use super::solved::Solved;
+use crate::counters::Role;
+use crate::run::{HostName, Identity, Processes, ResourceKind};
+
+/// A tier's processors.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Tier {
+    pub(super) of: Processes,
+    shown: Identity,
+    pub(super) cpu_us: f64,
+    pub(super) cpus: f64,
+    pub(super) quota: Option<f64>,
+    pub(super) threads: Option<f64>,
+    /// What it got of them in saturation, as a share of what its limits give.
+    attained: f64,
+    /// Whether a request holds a place meanwhile.
+    inside: bool,
+}
+
+/// A device or a link.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Device {
+    pub(super) identity: Identity,
+    pub(super) kind: ResourceKind,
+    pub(super) busy_us: f64,
+    pub(super) servers: f64,
+    pub(super) bits_per_s: Option<f64>,
+}
+
+/// All processors of a host.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Host {
+    pub(super) on: HostName,
+    /// What a request costs besides what the tiers use.
+    others_us: f64,
+    pub(super) cores: f64,
+    attained: f64,
+}
+
+/// A number of places, one of which a request holds for a time: a pool of workers or of connections, or a lock, which has one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Places {
+    pub(super) kind: ResourceKind,
+    pub(super) holder: Option<Identity>,
+    pub(super) count: u32,
+    /// Time in a place that no processor accounts for.
+    pub(super) delay_us: f64,
+}
+
+/// A limit of which only the throughput is known.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ceiling {
+    pub(super) kind: ResourceKind,
+    pub(super) holder: Option<Identity>,
+    pub(super) per_s: f64,
+}
+
+/// A model, calibrated.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Model {
+    pub(super) think_us: f64,
+    pub(super) tiers: Vec<Tier>,
+    pub(super) devices: Vec<Device>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) places: Option<Places>,
+    pub(super) ceiling: Option<Ceiling>,
+    /// Time outside the places that no resource accounts for.
+    pub(super) delay_us: f64,
+    pub(super) irregularity: f64,
+}
+
+/// More places, or servers, than this are not queued for one by one: they delay, and bound.
+const SERVERS_MAX: f64 = 300.0;
+
+impl Tier {
+    pub(super) fn limit_kind(&self) -> ResourceKind {
+        let cpus = self.cpus.min(self.quota.unwrap_or(f64::INFINITY));
+        match self.threads {
+            Some(threads) if threads <= cpus => ResourceKind::SingleThread,
+            _ if self.quota.is_some_and(|quota| quota <= self.cpus) => ResourceKind::CpuQuota,
+            _ => ResourceKind::Cpu,
+        }
+    }
+
+    fn servers(&self) -> f64 {
+        let given = [self.quota, self.threads].into_iter().flatten().fold(self.cpus, f64::min);
+        given * self.attained
+    }
+
+    fn limit_per_s(&self) -> f64 {
+        self.servers() / self.cpu_us * 1e6
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        match self.limit_kind() {
+            _ if matches!(self.shown, Identity::Named { .. }) => self.shown.clone(),
+            ResourceKind::SingleThread => Identity::Thread(self.of.clone()),
+            ResourceKind::CpuQuota => Identity::Quota(self.of.clone()),
+            _ => Identity::Processes(self.of.clone()),
+        }
+    }
+}
+
+impl Model {
+    /// Builds the model of these parts and calibrates it: with one user it responds as measured, and its throughput has the
+    /// measured maximum.
+    pub(super) fn of(parts: &Parts) -> Self {
+        let mut model = Self {
+            think_us: parts.think_us,
+            tiers: tiers(parts),
+            devices: devices(parts),
+            hosts: Vec::new(),
+            places: None,
+            ceiling: None,
+            delay_us: 0.0,
+            irregularity: 0.0,
+        };
+        model.hosts = hosts(parts, &model.tiers);
+        model.hold(parts);
+        let alone_us = model.solved().response_us(1);
+        model.delay_us = (parts.alone_us.value - alone_us).max(0.0);
+        model
+    }
+
+    /// Makes the bottleneck what it was in the run.
+    fn hold(&mut self, parts: &Parts) {
+        let max = parts.throughput_max_per_s.value;
+        let count = match (parts.kind, parts.at_a_time) {
+            (ResourceKind::Lock, count) => Some(count.unwrap_or(1)),
+            (ResourceKind::WorkerPool | ResourceKind::ConnectionPool, count) => count,
+            _ => None,
+        };
+        let (kind, holder) = (parts.kind, parts.holder.clone());
+        match count {
+            Some(count) => self.hold_places(Places { kind, holder, count, delay_us: 0.0 }, parts),
+            None if !self.is_station(parts) => self.ceiling = Some(Ceiling { kind, holder, per_s: max }),
+            None => {}
+        }
+    }
+
+    /// Whether the bottleneck is one of the stations.
+    fn is_station(&self, parts: &Parts) -> bool {
+        match parts.kind {
+            ResourceKind::Cpu | ResourceKind::SingleThread | ResourceKind::CpuQuota => {
+                self.tiers.iter().any(|tier| is_held(&tier.of, parts.holder.as_ref()))
+            }
+            _ => self.devices.iter().any(|device| Some(&device.identity) == parts.holder.as_ref()),
+        }
+    }
+
+    /// Puts the work of processors inside the places or outside, and finds the time that a place is held besides.
+    fn hold_places(&mut self, mut places: Places, parts: &Parts) {
+        let max = parts.throughput_max_per_s.value;
+        let held_us = f64::from(places.count) / max * 1e6;
+        let outside_us = parts.alone_us.value - held_us;
+        let behind = places.holder.as_ref().and_then(processes_of).is_some_and(|of| of.role != Role::Server);
+        let cpu_us: f64 = self.tiers.iter().map(|tier| tier.cpu_us).sum();
+        let fits_outside = places.kind == ResourceKind::Lock && cpu_us <= outside_us;
+        for tier in &mut self.tiers {
+            let before = behind && tier.of.role == Role::Server;
+            tier.inside = !(fits_outside || before);
+        }
+        places.delay_us = held_us;
+        let reached = |model: &mut Self, delay_us: f64| {
+            model.places = Some(Places { delay_us, ..places.clone() });
+            model.confined().map_or(f64::INFINITY, |rates| rates.limit_per_s())
+        };
+        if reached(self, 0.0) < max {
+            self.tiers.iter_mut().for_each(|tier| tier.inside = false);
+        }
+        let (mut low, mut high) = (0.0, held_us);
+        for _ in 0..40 {
+            let middle = (low + high) / 2.0;
+            if reached(self, middle) > max { low = middle } else { high = middle }
+        }
+        reached(self, high);
+    }
+
+    fn requests(&self) -> usize {
+        let servers =
+            self.tiers.iter().map(Tier::servers).chain(self.places.iter().map(|of| of.count.into()));
+        requests(servers.filter(|servers| *servers <= SERVERS_MAX).fold(1.0, f64::max))
+    }
+
+    /// The stations of tiers that are inside the places or not; of those with very many servers the delay.
+    fn stations(&self, inside: bool) -> (Vec<Rates>, f64) {
+        let own = self.tiers.iter().filter(|tier| tier.inside == inside && tier.cpu_us > 0.0);
+        let (queues, delays): (Vec<&Tier>, Vec<&Tier>) = own.partition(|tier| tier.servers() <= SERVERS_MAX);
+        let requests = self.requests();
+        let rates = queues.into_iter().map(|tier| Rates::of_servers(tier.cpu_us, tier.servers(), requests));
+        (rates.collect(), delays.iter().map(|tier| tier.cpu_us).sum())
+    }
+
+    /// The places with all that is inside.
+    fn confined(&self) -> Option<Rates> {
+        let places = self.places.as_ref()?;
+        let (inside, delay_us) = self.stations(true);
+        let inside = Rates::joined(&inside);
+        let requests = self.requests().max(places.count.min(1_000) as usize);
+        Some(Rates::confined(inside.as_ref(), places.delay_us + delay_us, places.count, requests))
+    }
+
+    /// The whole network.
+    pub(super) fn solved(&self) -> Solved {
+        let (mut stations, mut delay_us) = self.stations(false);
+        let requests = self.requests();
+        let devices = self.devices.iter().filter(|device| device.busy_us > 0.0);
+        stations.extend(devices.map(|of| Rates::of_servers(of.busy_us, of.servers, requests)));
+        let confined = self.confined();
+        let many = self.places.as_ref().is_some_and(|places| f64::from(places.count) > SERVERS_MAX);
+        match confined {
+            Some(rates) if many => delay_us += 1e6 / served_per_s(Some(&rates), 0.0, 1),
+            Some(rates) => stations.push(rates),
+            None => {}
+        }
+        let stations = Rates::joined(&stations);
+        let delay_us = delay_us + self.delay_us;
+        let limit_per_s = self.limits().first().map_or(f64::INFINITY, |limit| limit.per_s);
+        let alone_us = 1e6 / served_per_s(stations.as_ref(), delay_us, 1);
+        Solved {
+            stations,
+            delay_us,
+            think_us: self.think_us,
+            limit_per_s,
+            alone_us: if alone_us.is_finite() { alone_us } else { delay_us },
+            irregularity: self.irregularity,
+        }
+    }
+
+    /// Every limit on throughput, the lowest first.
+    pub(super) fn limits(&self) -> Vec<Limit> {
+        let limit = |kind, identity, per_s| Limit { kind, identity, per_s };
+        let tiers =
+            self.tiers.iter().map(|tier| limit(tier.limit_kind(), Some(tier.identity()), tier.limit_per_s()));
+        let devices = self
+            .devices
+            .iter()
+            .map(|of| limit(of.kind, Some(of.identity.clone()), of.servers / of.busy_us * 1e6));
+        let hosts = self.hosts.iter().map(|host| {
+            let identity = Some(Identity::Host { on: host.on.clone() });
+            limit(ResourceKind::Cpu, identity, self.host_limit_per_s(host))
+        });
+        let ceiling = self.ceiling.iter().map(|of| limit(of.kind, of.holder.clone(), of.per_s));
+        let places = self.places.iter().zip(self.confined());
+        let places = places.map(|(of, rates)| limit(of.kind, of.holder.clone(), rates.limit_per_s()));
+        let mut all: Vec<Limit> = tiers.chain(devices).collect();
+        // What is inside the places does not hold more than they do: of equals, the places are named.
+        all.splice(0..0, ceiling.chain(places));
+        all.extend(hosts);
+        all.retain(|limit| limit.per_s.is_finite());
+        all.sort_by(|a, b| a.per_s.total_cmp(&b.per_s));
+        all
+    }
+
+    fn host_limit_per_s(&self, host: &Host) -> f64 {
+        let tiers = self.tiers.iter().filter(|tier| tier.of.on == host.on);
+        let cpu_us = tiers.map(|tier| tier.cpu_us).sum::<f64>() + host.others_us;
+        host.cores * host.attained / cpu_us * 1e6
+    }
+}
+
+/// A limit on throughput.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Limit {
+    pub(super) kind: ResourceKind,
+    pub(super) identity: Option<Identity>,
+    pub(super) per_s: f64,
+}
+
+/// Whether a tier is that of the holder.
+pub(super) fn is_held(tier: &Processes, holder: Option<&Identity>) -> bool {
+    holder.and_then(processes_of).is_some_and(|of| of.name == tier.name && of.on == tier.on)
+}
+
+/// Every tier. One that got less of its processors than it may use keeps that share when it gets others; one that reached
+/// more throughput than its limits give had more.
+fn tiers(parts: &Parts) -> Vec<Tier> {
+    let max = parts.throughput_max_per_s.value;
+    let bound = matches!(parts.kind, ResourceKind::Cpu | ResourceKind::SingleThread | ResourceKind::CpuQuota);
+    let of = |part: &super::parts::TierPart| {
+        let mut tier = Tier {
+            of: part.of.clone(),
+            shown: part.shown.clone(),
+            cpu_us: part.cpu_us.value,
+            cpus: part.cpus,
+            quota: part.quota,
+            threads: part.threads,
+            attained: 1.0,
+            inside: false,
+        };
+        let share = max / tier.limit_per_s();
+        let is_bottleneck = bound && is_held(&part.of, parts.holder.as_ref());
+        if share > 1.0 || (is_bottleneck && share * tier.servers() >= 1.0) {
+            tier.attained = share;
+        } else if is_bottleneck {
+            // Less than one server is not less parallel: each request takes longer.
+            tier.cpu_us /= share;
+        }
+        tier
+    };
+    parts.tiers.iter().map(of).collect()
+}
+
+fn devices(parts: &Parts) -> Vec<Device> {
+    let full_us = 1e6 / parts.throughput_max_per_s.value;
+    let of = |part: &super::parts::DevicePart| Device {
+        identity: part.identity.clone(),
+        kind: part.kind,
+        busy_us: match Some(&part.identity) == parts.holder.as_ref() {
+            true => full_us,
+            false => part.busy_us.value.min(full_us),
+        },
+        servers: 1.0,
+        bits_per_s: part.bits_per_s,
+    };
+    parts.devices.iter().map(of).collect()
+}
+
+fn hosts(parts: &Parts, tiers: &[Tier]) -> Vec<Host> {
+    let max = parts.throughput_max_per_s.value;
+    let of = |part: &super::parts::HostPart| {
+        let own: f64 = tiers.iter().filter(|tier| tier.of.on == part.on).map(|tier| tier.cpu_us).sum();
+        let cpu_us = part.cpu_us.value.max(own);
+        let attained = (max * cpu_us / 1e6 / part.cores).max(1.0);
+        Host { on: part.on.clone(), others_us: cpu_us - own, cores: part.cores, attained }
+    };
+    parts.hosts.iter().map(of).collect()
+}

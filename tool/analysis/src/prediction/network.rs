@@ -1,0 +1,217 @@
+//! Closed queueing networks of product form: how fast they serve with so many requests inside.
+//!
+//! Stations are described by their rates. Convolution (Buzen, "Computational algorithms for closed queueing networks with
+//! exponential servers", CACM 16(9), 1973) joins them into one that serves as fast as all of them together (Chandy, Herzog and
+//! Woo, "Parametric analysis of queueing networks", IBM J. Res. Dev. 19(1), 1975), and the number of requests in that is a
+//! birth and death process fed by those who are not inside. It is exact for exponential times, and gives what mean value
+//! analysis gives.
+
+/// More requests than this are not distinguished: rates are continued by their asymptote.
+const REQUESTS_MAX: usize = 1_024;
+
+/// A part of a birth and death process that is less probable than the most probable state by this much is left out.
+const NEGLIGIBLE: f64 = 1e-16;
+
+/// How fast a station, or several, serve with 1, 2, .. requests inside, per second.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rates {
+    per_s: Vec<f64>,
+    limit_per_s: f64,
+}
+
+/// How many requests to distinguish where stations have as many servers as this.
+pub(super) fn requests(servers: f64) -> usize {
+    ((2.0 * servers).ceil() as usize).clamp(128, REQUESTS_MAX)
+}
+
+impl Rates {
+    /// A queue before equal servers. A part of a server is one that is as much slower.
+    pub(super) fn of_servers(demand_us: f64, servers: f64, requests: usize) -> Self {
+        let rate = |busy: f64| busy.min(servers) / demand_us * 1e6;
+        Self {
+            per_s: (1..=requests).map(|inside| rate(inside as f64)).collect(),
+            limit_per_s: rate(f64::INFINITY),
+        }
+    }
+
+    /// Several stations that every request visits. `None` of none.
+    pub(super) fn joined(stations: &[Self]) -> Option<Self> {
+        let limit_per_s = stations.iter().map(|one| one.limit_per_s).reduce(f64::min)?;
+        let [first, others @ ..] = stations else { return None };
+        if others.is_empty() {
+            return Some(first.clone());
+        }
+        let mut weights = first.weights(limit_per_s);
+        for other in others {
+            weights = convolved(&weights, &other.weights(limit_per_s));
+        }
+        let per_s = weights.windows(2).map(|pair| limit_per_s * pair[0] / pair[1]).collect();
+        Some(Self { per_s, limit_per_s })
+    }
+
+    /// The same where at most `places` requests are inside at a time, each of which spends a delay there too.
+    pub(super) fn confined(inside: Option<&Self>, delay_us: f64, places: u32, requests: usize) -> Self {
+        let of = |present: usize| served_per_s(inside, delay_us, (present as u32).min(places));
+        let last = (places.max(1) as usize).min(requests);
+        let mut per_s: Vec<f64> = (1..=last).map(of).collect();
+        let limit_per_s = of(places.max(1) as usize);
+        per_s.resize(requests, limit_per_s);
+        Self { per_s, limit_per_s }
+    }
+
+    /// The rate that no number of requests exceeds.
+    pub(super) fn limit_per_s(&self) -> f64 {
+        self.limit_per_s
+    }
+
+    /// With so many requests inside. Beyond those that were distinguished the rate goes on as that of a balanced network,
+    /// n / (n + a) of the limit.
+    fn at(&self, inside: u32) -> f64 {
+        let Some(index) = (inside as usize).checked_sub(1) else { return 0.0 };
+        let known = self.per_s.get(index).or(self.per_s.last()).copied().unwrap_or(0.0);
+        let reached = self.per_s.len() as f64;
+        if index < self.per_s.len() || known >= self.limit_per_s {
+            return known.min(self.limit_per_s);
+        }
+        let behind = reached * (self.limit_per_s / known - 1.0);
+        let inside = f64::from(inside);
+        self.limit_per_s * inside / (inside + behind)
+    }
+
+    /// The products of one over the rates, in units of a rate.
+    fn weights(&self, unit_per_s: f64) -> Vec<f64> {
+        let mut product = 1.0;
+        let each = self.per_s.iter().map(|rate| {
+            product *= unit_per_s / rate;
+            product
+        });
+        std::iter::once(1.0).chain(each).collect()
+    }
+}
+
+fn convolved(one: &[f64], other: &[f64]) -> Vec<f64> {
+    let of = |total: usize| (0..=total).map(|part| one[part] * other[total - part]).sum();
+    (0..one.len().min(other.len())).map(of).collect()
+}
+
+/// Requests served per second where so many users spend a delay of their own between one and the next, and nothing else
+/// where there is no station.
+pub(super) fn served_per_s(stations: Option<&Rates>, delay_us: f64, users: u32) -> f64 {
+    let delay_s = delay_us / 1e6;
+    match stations {
+        None if delay_s > 0.0 => f64::from(users) / delay_s,
+        None => 0.0,
+        Some(rates) if delay_s <= 0.0 => rates.at(users),
+        Some(rates) => mean_rate(rates, delay_s, users),
+    }
+}
+
+/// The mean of the rates over the birth and death process of the number inside. It has one most probable number, from where
+/// it is summed both ways.
+fn mean_rate(rates: &Rates, delay_s: f64, users: u32) -> f64 {
+    let growth = |inside: u32| f64::from(users - inside) / delay_s / rates.at(inside + 1);
+    let (mut low, mut high) = (0, users);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if growth(middle) < 1.0 { high = middle } else { low = middle + 1 }
+    }
+    let (mut total, mut served) = (1.0, rates.at(low));
+    let mut weight = 1.0;
+    for inside in low..users {
+        weight *= growth(inside);
+        total += weight;
+        served += weight * rates.at(inside + 1);
+        if weight < NEGLIGIBLE {
+            break;
+        }
+    }
+    weight = 1.0;
+    for inside in (0..low).rev() {
+        weight /= growth(inside);
+        total += weight;
+        served += weight * rates.at(inside);
+        if weight < NEGLIGIBLE {
+            break;
+        }
+    }
+    served / total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::mva::{Station, mva, repairman};
+
+    fn near(found: f64, expected: f64, tolerance: f64) {
+        assert!((found / expected - 1.0).abs() <= tolerance, "{found} is not {expected}");
+    }
+
+    fn joined(stations: &[(f64, f64)]) -> Rates {
+        let all: Vec<Rates> =
+            stations.iter().map(|&(demand, servers)| Rates::of_servers(demand, servers, 128)).collect();
+        Rates::joined(&all).expect("stations")
+    }
+
+    /// R. Jain, "The Art of Computer Systems Performance Analysis" (1991), table 34.1: demands of 2, 3 and 1 s, think
+    /// time 4 s.
+    #[test]
+    fn published_table() {
+        let rates = joined(&[(2e6, 1.0), (3e6, 1.0), (1e6, 1.0)]);
+        for (users, response_s) in
+            [(1, 6.0), (2, 7.4), (3, 9.088), (4, 11.051), (5, 13.256), (17, 47.045), (20, 56.016)]
+        {
+            let found = served_per_s(Some(&rates), 4e6, users);
+            near(f64::from(users) / found - 4.0, response_s, 1e-3 / response_s);
+        }
+    }
+
+    /// The interactive system of Lazowska, Zahorjan, Graham and Sevcik, "Quantitative System Performance" (1984): demands of
+    /// 0.605, 2.1 and 1.35 s, think time 15 s.
+    #[test]
+    fn single_servers_are_those_of_mean_value_analysis() {
+        let demands = [0.605e6, 2.1e6, 1.35e6];
+        let stations = demands.map(|demand_us| Station::Queue { demand_us, servers: 1 });
+        let rates = joined(&demands.map(|demand| (demand, 1.0)));
+        for exact in mva(&stations, 15e6, 400) {
+            near(served_per_s(Some(&rates), 15e6, exact.users), exact.throughput_per_s, 1e-9);
+        }
+    }
+
+    #[test]
+    fn several_servers_are_the_machine_repairman() {
+        for (servers, demand_us, think_us) in [(1, 1_000.0, 4_000.0), (4, 2_000.0, 8_000.0), (64, 5e3, 1e5)] {
+            let rates = Rates::of_servers(demand_us, f64::from(servers), 128);
+            for users in [1, 2, 3, 7, 20, 64, 90, 1_300, 20_000] {
+                let exact = repairman(servers, think_us / demand_us, users) / demand_us * 1e6;
+                near(served_per_s(Some(&rates), think_us, users), exact, 1e-9);
+            }
+        }
+    }
+
+    /// Balanced network of K stations: X(N) = N / (N + K - 1) / D, beyond what is distinguished as well.
+    #[test]
+    fn balanced_network() {
+        let rates = joined(&[(100.0, 1.0); 3]);
+        for users in [1, 5, 128, 129, 5_000] {
+            near(served_per_s(Some(&rates), 0.0, users), f64::from(users) / f64::from(users + 2) * 1e4, 1e-9);
+        }
+    }
+
+    /// Half a server is one that takes twice as long.
+    #[test]
+    fn a_part_of_a_server_is_slower() {
+        assert_eq!(Rates::of_servers(100.0, 0.5, 128), Rates::of_servers(200.0, 1.0, 128));
+    }
+
+    /// Places that are all delay are servers, and one more place than users is no bound.
+    #[test]
+    fn confined_to_places() {
+        let places = Rates::confined(None, 2_000.0, 4, 128);
+        near(places.limit_per_s(), 2_000.0, 1e-12);
+        let servers = Rates::of_servers(2_000.0, 4.0, 128);
+        near(served_per_s(Some(&places), 3e3, 9), served_per_s(Some(&servers), 3e3, 9), 1e-12);
+        let inside = joined(&[(500.0, 1.0), (300.0, 2.0)]);
+        let roomy = Rates::confined(Some(&inside), 700.0, 10, 128);
+        near(served_per_s(Some(&roomy), 0.0, 9), served_per_s(Some(&inside), 700.0, 9), 1e-12);
+    }
+}

@@ -1,0 +1,53 @@
+//! Percentiles of response times: the measured ratio to the mean, where the system is as near to its limit.
+//!
+//! No mean value analysis gives percentiles. Their ratio to the mean was measured at every step, and stands for the changed
+//! system where that has the same bottleneck, as many users for those at its knee, and users who think as long: with other think
+//! times they come otherwise, and in simulations the ratio was off by half. Beyond the measured steps it stands for nothing.
+
+use super::Estimate;
+use super::outlook::Drawn;
+use super::solved::Solved;
+use crate::run::{PERCENTILES, Run};
+
+/// The ratios of percentiles to the mean by users over those at the knee, N / (X_max (R(1) + Z)).
+pub(super) struct Ratios {
+    /// Ascending: the load, and the ratio of each percentile.
+    steps: Vec<(f64, Vec<Option<f64>>)>,
+    /// Whether they stand for the changed system.
+    stands: bool,
+}
+
+impl Ratios {
+    pub(super) fn of(run: &Run, drawn: &Drawn) -> Self {
+        let steps = run.steps.iter().filter(|step| step.steady && step.response_time_us.mean > 0.0);
+        let ratios = steps.map(|step| {
+            let time = &step.response_time_us;
+            let each = PERCENTILES.iter().map(|one| one.read(time).map(|value| value / time.mean));
+            (drawn.solved.before.load(step.users), each.collect())
+        });
+        let mut steps: Vec<(f64, Vec<Option<f64>>)> = ratios.collect();
+        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let first = |limits: Vec<super::model::Limit>| limits.into_iter().next().map(|limit| limit.identity);
+        let same_bottleneck = first(drawn.before.limits()) == first(drawn.after.limits());
+        let same_think = drawn.before.think_us == drawn.after.think_us;
+        Self { steps, stands: same_bottleneck && same_think }
+    }
+
+    /// The 99th percentile with so many users.
+    pub(super) fn p99(&self, users: u32, of: &Solved, mean: Estimate) -> Option<Estimate> {
+        let (low, ratio, high) = self.at("p99", users, of)?;
+        Some(Estimate { value: ratio * mean.value, ci: [low * mean.ci[0], high * mean.ci[1]] })
+    }
+
+    /// The ratio of a percentile to the mean, between those of the two nearest steps.
+    pub(super) fn at(&self, percentile: &str, users: u32, of: &Solved) -> Option<(f64, f64, f64)> {
+        let index = PERCENTILES.iter().position(|one| one.name == percentile)?;
+        let load = of.load(users);
+        let known: Vec<(f64, f64)> =
+            self.steps.iter().filter_map(|(at, ratios)| Some((*at, (*ratios.get(index)?)?))).collect();
+        let pair = known.windows(2).find(|pair| pair[0].0 <= load && load <= pair[1].0)?;
+        let share = (load - pair[0].0) / (pair[1].0 - pair[0].0).max(f64::MIN_POSITIVE);
+        let ratio = pair[0].1 + share * (pair[1].1 - pair[0].1);
+        self.stands.then(|| (pair[0].1.min(pair[1].1), ratio, pair[0].1.max(pair[1].1)))
+    }
+}

@@ -1,0 +1,152 @@
+//! Models as a whole: what they promise for any run.
+
+use proptest::prelude::*;
+
+use super::change::{Change, demands, scale};
+use super::model::Model;
+use super::parts::{DevicePart, Figure, HostPart, Parts, Point, TierPart};
+use crate::counters::Role;
+use crate::run::{Identity, Processes, ResourceKind};
+
+fn figure(value: f64) -> Figure {
+    Figure { value, error: 0.01 }
+}
+
+fn tier(name: &str, role: Role, cpu_us: f64, cpus: f64) -> TierPart {
+    let of = Processes { role, name: name.into(), pid: Some(1), processes: 1, on: None };
+    let shown = Identity::Processes(of.clone());
+    TierPart { of, shown, cpu_us: figure(cpu_us), cpus, quota: None, threads: None }
+}
+
+/// Two tiers, a link and a host, of which `kind` stops the server at this throughput.
+fn parts(kind: ResourceKind, cpu_us: f64, cpus: u32, max_per_s: f64, alone_us: f64, at: u32) -> Parts {
+    let server = tier("app", Role::Server, cpu_us, f64::from(cpus));
+    let link = Identity::Link { name: "eth0".into(), on: None };
+    let holder = match kind {
+        ResourceKind::Network => link.clone(),
+        ResourceKind::SingleThread => Identity::Thread(server.of.clone()),
+        _ => Identity::Processes(server.of.clone()),
+    };
+    Parts {
+        think_us: 5_000.0,
+        alone_us: figure(alone_us),
+        throughput_max_per_s: figure(max_per_s),
+        points: vec![Point { users: 1, throughput_per_s: figure(1e6 / (alone_us + 5_000.0)) }],
+        tiers: vec![server, tier("db", Role::Downstream, cpu_us / 3.0, 2.0)],
+        devices: vec![DevicePart {
+            identity: link,
+            kind: ResourceKind::Network,
+            busy_us: figure(50.0),
+            bits_per_s: Some(1e9),
+        }],
+        hosts: vec![HostPart { on: None, cpu_us: figure(2.0 * cpu_us), cores: 4.0 }],
+        kind,
+        holder: Some(holder),
+        at_a_time: Some(at),
+        behind: vec!["db".into()],
+    }
+}
+
+fn any_parts() -> impl Strategy<Value = Parts> {
+    let kinds = prop::sample::select(vec![
+        ResourceKind::Cpu,
+        ResourceKind::SingleThread,
+        ResourceKind::Network,
+        ResourceKind::WorkerPool,
+        ResourceKind::Lock,
+        ResourceKind::RateLimit,
+    ]);
+    let sizes = (10.0..5_000.0, 1..9u32, 10.0..20_000.0, 100.0..100_000.0, 1..40u32);
+    (kinds, sizes).prop_map(|(kind, (cpu_us, cpus, max, alone_us, at))| {
+        let at = if kind == ResourceKind::Lock { 1 } else { at };
+        parts(kind, cpu_us, cpus, max, alone_us, at)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// However irregular times are, more work is never done sooner, and what is less in the way never later.
+    #[test]
+    fn more_demand_never_gives_more_throughput(
+        parts in any_parts(), irregularity in 0.0..=1.0f64, factor in 1.0..4.0f64, users in 1..3_000u32,
+    ) {
+        let model = Model { irregularity, ..Model::of(&parts) };
+        let before = model.solved();
+        for demand in demands(&model) {
+            let mut more = model.clone();
+            scale(&mut more, &demand, factor).expect("its own demand");
+            let after = more.solved();
+            let (one, other) = (before.throughput_per_s(users), after.throughput_per_s(users));
+            prop_assert!(other <= one * (1.0 + 1e-6), "{demand} times {factor}: {one} then {other}");
+            prop_assert!(after.limit_per_s <= before.limit_per_s * (1.0 + 1e-9));
+        }
+        let mut more = model.clone();
+        Change::AddServer { name: None, servers: 1 }.make(&mut more, &parts).expect("a server");
+        prop_assert!(more.solved().throughput_per_s(users) >= before.throughput_per_s(users) * (1.0 - 1e-6));
+    }
+
+    /// The model meets what it was calibrated on, grows with users, and keeps to both asymptotes.
+    #[test]
+    fn the_model_meets_the_run(parts in any_parts(), irregularity in 0.0..=1.0f64) {
+        let model = Model { irregularity, ..Model::of(&parts) };
+        let solved = model.solved();
+        let max = parts.throughput_max_per_s.value;
+        prop_assert!((solved.limit_per_s / max - 1.0).abs() < 1e-3, "{} is not {max}", solved.limit_per_s);
+        prop_assert!(solved.response_us(1) >= parts.alone_us.value * (1.0 - 1e-6));
+        let curve: Vec<f64> = (0..14).map(|power| solved.throughput_per_s(1 << power)).collect();
+        prop_assert!(curve.windows(2).all(|pair| pair[1] >= pair[0] * (1.0 - 1e-6)), "{curve:?}");
+        prop_assert!(curve.iter().all(|x| *x <= max * (1.0 + 1e-3)));
+    }
+}
+
+/// By hand: a lock held for 1 of 4 ms, constant times, users who think for 5 ms. X(N) = min(N / 9 ms, 1 / 1 ms).
+#[test]
+fn constant_times_follow_the_asymptotes() {
+    let mut parts = parts(ResourceKind::Lock, 100.0, 2, 1_000.0, 4_000.0, 1);
+    parts.devices.clear();
+    let model = Model { irregularity: 0.0, ..Model::of(&parts) };
+    let solved = model.solved();
+    for (users, expected) in [(1, 111.1), (5, 555.6), (9, 1_000.0), (20, 1_000.0)] {
+        let found = solved.throughput_per_s(users);
+        assert!((found / expected - 1.0).abs() < 1e-3, "{users}: {found}");
+    }
+    assert_eq!(solved.users_at_saturation(), Some(9));
+}
+
+/// Sixteen workers where four were the limit: processors are next, at 2 / 500 us.
+#[test]
+fn what_comes_next_is_what_was_measured_of_it() {
+    let mut parts = parts(ResourceKind::WorkerPool, 500.0, 2, 200.0, 20_000.0, 4);
+    parts.hosts.clear();
+    let mut model = Model::of(&parts);
+    let places = |model: &Model| model.limits()[0].clone();
+    assert_eq!(places(&model).kind, ResourceKind::WorkerPool);
+    Change::Workers { name: "app".into(), workers: 16 }.make(&mut model, &parts).expect("a pool");
+    assert!((places(&model).per_s / 800.0 - 1.0).abs() < 0.02, "{:?}", places(&model));
+    Change::Workers { name: "app".into(), workers: 200 }.make(&mut model, &parts).expect("a pool");
+    let limit = places(&model);
+    assert!((limit.per_s / 4_000.0 - 1.0).abs() < 0.02, "{limit:?}");
+}
+
+#[test]
+fn what_the_run_does_not_know_is_refused_by_name() {
+    use super::Refusal;
+    let pool = parts(ResourceKind::WorkerPool, 500.0, 2, 200.0, 20_000.0, 4);
+    let mut model = Model::of(&pool);
+    let mut make = |change: Change| change.make(&mut model, &pool);
+    let known = vec!["app".to_owned(), "db".to_owned()];
+    let unknown = |name: &str, known: &[String]| {
+        Err(Refusal::UnknownName { name: name.to_owned(), known: known.to_vec() })
+    };
+    assert_eq!(make(Change::Cpus { name: "web".into(), cpus: 4.0 }), unknown("web", &known));
+    assert_eq!(make(Change::Workers { name: "web".into(), workers: 4 }), unknown("web", &known));
+    let workers = make(Change::Workers { name: "db".into(), workers: 4 });
+    assert_eq!(workers, Err(Refusal::WorkersUnknown { name: "db".into() }));
+    let delay = make(Change::UpstreamDelay { name: "web".into(), added_us: 1.0 });
+    assert_eq!(delay, unknown("web", &known[1..]));
+    let lock = parts(ResourceKind::Lock, 100.0, 2, 1_000.0, 4_000.0, 1);
+    let mut model = Model::of(&lock);
+    let workers = Change::Workers { name: "app".into(), workers: 4 }.make(&mut model, &lock);
+    assert_eq!(workers, Err(Refusal::ALock { name: "app".into() }));
+}

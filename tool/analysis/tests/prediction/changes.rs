@@ -1,0 +1,274 @@
+//! The table of changes: what was predicted from a sweep before, and what the changed system then did.
+
+use analysis::prediction::{Change, Prediction, Question, predict};
+use analysis::run::{Identity, ResourceKind, Run};
+
+use crate::measured::{Shown, Stops, app, database, sweep};
+use crate::simulated::{Station, System, Time};
+
+/// More servers than any test has users.
+const MANY: u32 = 100_000;
+
+fn queue(servers: u32, time: Time) -> Station {
+    Station { servers, time }
+}
+
+fn delay(us: f64) -> Station {
+    Station { servers: MANY, time: Time::Constant(us) }
+}
+
+fn cpu(demand_us: f64, capacity: f64) -> Shown {
+    Shown { identity: Identity::Processes(app()), demand_us, capacity, bits_per_s: None }
+}
+
+fn stops(kind: ResourceKind, holder: Identity, at_a_time: Option<u32>) -> Stops {
+    Stops { kind, holder, at_a_time }
+}
+
+/// A system, how it is measured, and changes of it with what each makes of the system.
+struct Case {
+    name: &'static str,
+    system: System,
+    users: Vec<u32>,
+    shown: Vec<Shown>,
+    stops: Stops,
+    changes: Vec<(&'static str, Vec<Change>, System)>,
+}
+
+fn system(think: Time, places: u32, inside: &[Station], outside: &[Station]) -> System {
+    System { think, places, inside: inside.to_vec(), outside: outside.to_vec() }
+}
+
+fn workers(workers: u32) -> Change {
+    Change::Workers { name: "app".into(), workers }
+}
+
+fn think(think_us: f64) -> Change {
+    Change::Think { think_us }
+}
+
+fn demand(of: &str, factor: f64) -> Change {
+    Change::Demand { of: of.into(), factor }
+}
+
+fn cpus(cpus: f64) -> Change {
+    Change::Cpus { name: "app".into(), cpus }
+}
+
+const NONE: Time = Time::Constant(0.0);
+
+/// Four workers that sleep for 20 ms, and compute for 0.5.
+fn sleeping_pool() -> Case {
+    let of = |think, places| {
+        let inside = [queue(2, Time::Constant(500.0)), delay(20_000.0)];
+        system(think, places, &inside, &[])
+    };
+    Case {
+        name: "pool of 4 that sleep",
+        system: of(NONE, 4),
+        users: vec![1, 2, 3, 4, 8, 16],
+        shown: vec![cpu(500.0, 2.0)],
+        stops: stops(ResourceKind::WorkerPool, Identity::Processes(app()), Some(4)),
+        changes: vec![
+            ("workers 4 to 16", vec![workers(16)], of(NONE, 16)),
+            ("workers 4 to 2", vec![workers(2)], of(NONE, 2)),
+            ("think 0 to 200 ms", vec![think(2e5)], of(Time::Exponential(2e5), 4)),
+            ("both", vec![workers(8), think(2e5)], of(Time::Exponential(2e5), 8)),
+        ],
+    }
+}
+
+/// Ten workers that wait for a database for 30 ms and compute for 4 on two processors.
+fn computing_pool() -> Case {
+    let of = |places: u32, cpus: u32, cpu_us: f64, call_us: f64| {
+        let call = Station { servers: MANY, time: Time::Exponential(call_us) };
+        let inside = [queue(cpus, Time::Exponential(cpu_us)), call];
+        system(NONE, places, &inside, &[])
+    };
+    let database = Shown {
+        identity: Identity::Processes(database()),
+        demand_us: 100.0,
+        capacity: 2.0,
+        bits_per_s: None,
+    };
+    Case {
+        name: "pool of 10 that compute and call",
+        system: of(10, 2, 4e3, 3e4),
+        users: vec![1, 2, 4, 8, 10, 12, 16, 32],
+        shown: vec![cpu(4e3, 2.0), database],
+        stops: stops(ResourceKind::WorkerPool, Identity::Processes(app()), Some(10)),
+        changes: vec![
+            ("workers 10 to 40, where processors are next", vec![workers(40)], of(40, 2, 4e3, 3e4)),
+            ("CPU time -30 %", vec![demand("app.cpu", 0.7)], of(10, 2, 2.8e3, 3e4)),
+            (
+                "calls +10 ms",
+                vec![Change::UpstreamDelay { name: "db".into(), added_us: 1e4 }],
+                of(10, 2, 4e3, 4e4),
+            ),
+            ("workers 40, 4 processors", vec![workers(40), cpus(4.0)], of(40, 4, 4e3, 3e4)),
+        ],
+    }
+}
+
+/// Two processors, exponential, behind a link.
+fn processors() -> Case {
+    let of = |think: Time, cpus: u32, cpu_us: f64| {
+        system(think, MANY, &[], &[queue(cpus, Time::Exponential(cpu_us)), delay(5e3)])
+    };
+    Case {
+        name: "2 processors, random times",
+        system: of(Time::Exponential(5e4), 2, 1e4),
+        users: vec![1, 2, 4, 8, 10, 12, 16, 32, 64],
+        shown: vec![cpu(1e4, 2.0)],
+        stops: stops(ResourceKind::Cpu, Identity::Processes(app()), None),
+        changes: vec![
+            ("processors 2 to 4", vec![cpus(4.0)], of(Time::Exponential(5e4), 4, 1e4)),
+            ("CPU time -30 %", vec![demand("app.cpu", 0.7)], of(Time::Exponential(5e4), 2, 7e3)),
+            ("think 50 to 500 ms", vec![think(5e5)], of(Time::Exponential(5e5), 2, 1e4)),
+        ],
+    }
+}
+
+/// One thread, of constant time.
+fn one_thread() -> Case {
+    let of = |threads: u32, cpu_us: f64| {
+        system(NONE, MANY, &[], &[queue(threads, Time::Constant(cpu_us)), delay(3e4)])
+    };
+    let thread = Shown { identity: Identity::Thread(app()), demand_us: 1e4, capacity: 1.0, bits_per_s: None };
+    Case {
+        name: "one thread, constant times",
+        system: of(1, 1e4),
+        users: vec![1, 2, 3, 4, 5, 8, 16],
+        shown: vec![thread, cpu(1e4, 2.0)],
+        stops: stops(ResourceKind::SingleThread, Identity::Thread(app()), None),
+        changes: vec![
+            ("threads 1 to 2", vec![workers(2)], of(2, 1e4)),
+            ("CPU time -50 %", vec![demand("app.cpu", 0.5)], of(1, 5e3)),
+            ("processors 2 to 8, of no use", vec![cpus(8.0)], of(1, 1e4)),
+        ],
+    }
+}
+
+/// Half a processor by quota: every request takes twice as long.
+fn quota() -> Case {
+    let of = |think: Time, cpus: f64| {
+        let servers = cpus.max(1.0) as u32;
+        system(think, MANY, &[], &[queue(servers, Time::Constant(1e4 / cpus.min(1.0)))])
+    };
+    let quota = Shown { identity: Identity::Quota(app()), demand_us: 1e4, capacity: 0.5, bits_per_s: None };
+    Case {
+        name: "quota of half a processor",
+        system: of(NONE, 0.5),
+        users: vec![1, 2, 4],
+        shown: vec![quota, cpu(1e4, 2.0)],
+        stops: stops(ResourceKind::CpuQuota, Identity::Quota(app()), None),
+        changes: vec![
+            ("quota 0.5 to 1", vec![cpus(1.0)], of(NONE, 1.0)),
+            ("quota 0.5 to 2, think 100 ms", vec![cpus(2.0), think(1e5)], of(Time::Exponential(1e5), 2.0)),
+        ],
+    }
+}
+
+/// A link of 20 Mbit/s before two processors.
+fn link() -> Case {
+    let of = |link_us: f64| {
+        let stations = [queue(1, Time::Constant(link_us)), queue(2, Time::Exponential(8e3))];
+        system(Time::Exponential(1e5), MANY, &[], &stations)
+    };
+    let link = Identity::Link { name: "eth0".into(), on: None };
+    let shown = Shown { identity: link.clone(), demand_us: 2e4, capacity: 1.0, bits_per_s: Some(2e7) };
+    let faster = |bits_per_s| vec![Change::Link { name: None, bits_per_s }];
+    Case {
+        name: "link of 20 Mbit/s before 2 processors",
+        system: of(2e4),
+        users: vec![1, 2, 4, 6, 8, 10, 16, 32],
+        shown: vec![shown, cpu(8e3, 2.0)],
+        stops: stops(ResourceKind::Network, link, None),
+        changes: vec![
+            ("link 20 to 40 Mbit/s", faster(4e7), of(1e4)),
+            ("link 20 to 1000 Mbit/s, where processors are next", faster(1e9), of(400.0)),
+        ],
+    }
+}
+
+/// A lock that is held for 10 of 20 ms.
+fn lock() -> Case {
+    let of =
+        |locks: u32, held_us: f64| system(Time::Exponential(1e5), locks, &[delay(held_us)], &[delay(1e4)]);
+    Case {
+        name: "lock held for 10 of 20 ms",
+        system: of(1, 1e4),
+        users: vec![1, 2, 4, 8, 10, 12, 16, 32, 64],
+        shown: vec![cpu(100.0, 2.0)],
+        stops: stops(ResourceKind::Lock, Identity::Processes(app()), Some(1)),
+        changes: vec![
+            ("held for half as long", vec![demand("app.lock", 0.5)], of(1, 5e3)),
+            ("two servers", vec![Change::AddServer { name: None, servers: 1 }], of(2, 1e4)),
+        ],
+    }
+}
+
+fn predicted(run: &Run, changes: &[Change], users: u32) -> Prediction {
+    let question = Question { changes: changes.to_vec(), users: Some(users), goal: None, seed: 1 };
+    predict(run, &question, "1").expect("an answer")
+}
+
+/// N* of a system, by simulating it.
+fn users_at_saturation(system: &System, max_per_s: f64, near: u32) -> u32 {
+    let is_full = |users: &u32| system.run(*users, 77).throughput_per_s >= 0.95 * max_per_s;
+    let (mut low, mut high) = (0, near * 2);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if is_full(&middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+/// The rows that `docs/predict.md` shows. X is compared with half the users of N*, with N*, and with twice as many.
+#[test]
+fn changed_systems_do_what_was_predicted() {
+    let cases = [sleeping_pool(), computing_pool(), processors(), one_thread(), quota(), link(), lock()];
+    let (mut held, mut rows, mut wrong, mut tails) = (0, 0, Vec::new(), Vec::new());
+    for case in &cases {
+        let run = sweep(&case.system, &case.users, &case.shown, &case.stops);
+        for (change, changes, system) in &case.changes {
+            let first = predicted(&run, changes, 1);
+            let near = first.after.users_at_saturation.expect("N*").value as u32;
+            let mut worst = 0.0f64;
+            for users in [near.div_ceil(2), near, near * 2] {
+                let found = predicted(&run, changes, users);
+                let point = found.curve.iter().find(|point| point.users == users).expect("asked");
+                let measured = system.run(users, 99);
+                worst = worst.max((point.throughput_per_s.value / measured.throughput_per_s - 1.0).abs());
+                if let Some(p99) = point.p99_us {
+                    tails.push(p99.value / measured.quantile_us(0.99) - 1.0);
+                }
+            }
+            let measured_max = system.run(near * 4, 5).throughput_per_s;
+            let users = users_at_saturation(system, measured_max, near);
+            let n = first.after.users_at_saturation.expect("N*");
+            let holds = n.ci[0] <= f64::from(users) && f64::from(users) <= n.ci[1];
+            let max = first.after.throughput_max_per_s;
+            println!(
+                "| {} | {change} | {:.0} ({:.0}–{:.0}) | {:.0} | {:.0} ({:.0}–{:.0}) | {users} | {:.1} % |",
+                case.name,
+                max.value,
+                max.ci[0],
+                max.ci[1],
+                measured_max,
+                n.value,
+                n.ci[0],
+                n.ci[1],
+                worst * 100.0
+            );
+            (rows, held) = (rows + 1, held + u32::from(holds));
+            if worst > 0.10 {
+                wrong.push((case.name, change, worst));
+            }
+        }
+    }
+    println!("p99, where it is predicted: {tails:.2?}");
+    assert!(tails.len() > 20 && tails.iter().all(|error: &f64| error.abs() <= 0.25), "{tails:?}");
+    assert!(rows >= 12 && wrong.is_empty(), "{wrong:?}");
+    assert!(f64::from(held) >= 0.9 * f64::from(rows), "N* within its interval {held} times of {rows}");
+}

@@ -1,0 +1,7 @@
+//! Predictions against what becomes of simulated servers when they are changed, in virtual time.
+//!
+//! Every seed is fixed: what agrees once agrees always.
+
+mod changes;
+mod measured;
+mod simulated;
