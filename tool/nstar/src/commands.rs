@@ -11,6 +11,7 @@ mod history;
 mod kubernetes;
 mod measure;
 mod plan;
+mod predict;
 mod repeats;
 mod scenario;
 
@@ -44,6 +45,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Report(flags) => show(&flags),
         Command::Compare(flags) => compare::run(&flags),
         Command::History(flags) => history::run(&flags),
+        Command::Predict(flags) => predict::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Scenario(command) => scenario::run(&command),
         Command::Lab(passed) => external::run(None, passed.arguments),

@@ -10,6 +10,7 @@ mod fleet;
 mod generate;
 mod load;
 mod observe;
+mod predict;
 mod repeat;
 mod scenario;
 
@@ -31,6 +32,7 @@ pub use self::{
     generate::{Generate, LostGenerator},
     load::{Drive, Load, Output, Sweep, Target},
     observe::Observe,
+    predict::Predict,
     repeat::Repeat,
     scenario::{Check, Import, ScenarioCommand},
 };
@@ -88,6 +90,8 @@ pub enum Command {
     Compare(Compare),
     /// Show the runs of a folder in the order of time, and where their figures changed
     History(History),
+    /// Say what becomes of a measured server when something about it, or its load, changes
+    Predict(Box<Predict>),
     /// Look for what on this host would spoil a measurement
     Doctor(Doctor),
     /// Make a scenario file of what a browser or curl sent or an API describes, or try one

@@ -22,6 +22,7 @@ mod junit;
 mod markdown;
 pub mod metrics;
 mod number;
+pub mod prediction;
 mod printable;
 pub mod progress;
 mod sentences;

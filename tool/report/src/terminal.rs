@@ -6,6 +6,7 @@ pub(crate) mod contrast;
 pub(crate) mod doctor;
 pub(crate) mod history;
 mod plot;
+pub(crate) mod prediction;
 mod runs;
 mod steps;
 mod style;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use analysis::contrast::{self, Contrast, Figure, Gate, Given, Limit};
 use analysis::history::{History, history};
+use analysis::prediction::{Change, Goal, Prediction, Question, predict};
 use analysis::run::Run;
 use report::TerminalOptions;
 use serde_json::Value;
@@ -133,16 +134,46 @@ fn a_history_marks_the_run_that_a_change_came_with() {
     );
 }
 
+fn more_processors() -> Prediction {
+    let run = samples::cpu();
+    let name = "nginx worker".to_owned();
+    let goal = Goal { text: "throughput>=1".into(), value: 1.0, ..Goal::default() };
+    let changes = vec![Change::Cpus { name, cpus: 2.0 }];
+    let question = Question { changes, users: Some(100), goal: Some(goal), seed: 1 };
+    predict(&run, &question, "1").expect("an answer")
+}
+
+#[test]
+fn a_prediction_says_what_is_next_and_what_to_distrust() {
+    let found = more_processors();
+    let text = report::prediction::terminal(&found, &TerminalOptions { width: 140, ..Default::default() });
+    for said in [
+        "With 2 processors for nginx worker: at most",
+        "Bottleneck: ",
+        "With 100 users: ",
+        "10 % less of",
+        "Caution: Beyond",
+    ] {
+        assert!(text.contains(said), "{said} is not in:\n{text}");
+    }
+}
+
 #[test]
 fn files_satisfy_their_schemas_which_are_up_to_date() {
     let contrast = include_str!("../../../docs/contrast.schema.json");
     let history = include_str!("../../../docs/history.schema.json");
     assert!(contrast == report::contrast::schema(), "run: cargo run -p report --example schema -- contrast");
+    let prediction = include_str!("../../../docs/prediction.schema.json");
+    assert!(
+        prediction == report::prediction::schema(),
+        "run: cargo run -p report --example schema -- prediction"
+    );
     assert!(history == report::history::schema(), "run: cargo run -p report --example schema -- history");
     for (schema, text) in [
         (contrast, report::contrast::json(&slower()).expect("JSON")),
         (contrast, report::contrast::json(&hostile()).expect("JSON")),
         (history, report::history::json(&course()).expect("JSON")),
+        (prediction, report::prediction::json(&more_processors()).expect("JSON")),
     ] {
         let validator = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();

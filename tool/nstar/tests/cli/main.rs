@@ -17,6 +17,7 @@ mod kernel;
 mod kubernetes;
 mod mistakes;
 mod observe;
+mod predict;
 mod scenario;
 mod sweep;
 mod waiting;

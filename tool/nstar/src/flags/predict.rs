@@ -1,0 +1,210 @@
+//! Flags of `nstar predict`.
+
+use std::{path::PathBuf, str::FromStr, time::Duration};
+
+use analysis::prediction::{Bound, Goal, GoalFigure};
+use clap::Args;
+
+use crate::values;
+
+/// Flags of `nstar predict`.
+#[derive(Debug, Args)]
+pub struct Predict {
+    /// A run file of a sweep
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// Processors that a tier may use, such as nginx=4; where it has a quota, that
+    #[arg(long, value_name = "NAME=N", value_parser = cpus)]
+    pub cpus: Vec<(String, f64)>,
+    /// Change of a demand, such as 'nginx.cpu=-30%'; the prediction lists the demands
+    #[arg(long = "demand", value_name = "DEMAND=CHANGE%", value_parser = demand)]
+    pub demands: Vec<(String, f64)>,
+    /// Workers of a tier, or connections of its pool, such as app=16
+    #[arg(long, value_name = "NAME=N", value_parser = workers)]
+    pub workers: Vec<(String, u32)>,
+    /// Rate of the busiest link, such as 1Gbit, or of one by its name: eth0=1Gbit
+    #[arg(long = "link", value_name = "[NAME=]RATE", value_parser = link)]
+    pub links: Vec<(Option<String>, f64)>,
+    /// Change of the time of every call of a tier or an address, such as accounts=+5ms
+    #[arg(long = "upstream-delay", value_name = "NAME=CHANGE", value_parser = delay, allow_hyphen_values = true)]
+    pub delays: Vec<(String, f64)>,
+    /// Servers to add, such as 2; or of one tier: app=2
+    #[arg(long = "add-server", value_name = "[NAME=]N", value_parser = servers)]
+    pub servers: Vec<(Option<String>, u32)>,
+    /// Think time of the users
+    #[arg(long, value_name = "TIME", value_parser = values::duration_or_zero)]
+    pub think: Option<Duration>,
+    /// A number of users to answer for
+    #[arg(short = 'c', long, value_name = "N", value_parser = users)]
+    pub users: Option<u32>,
+    /// What to reach, such as 'mean<=50ms at 500 users' or 'throughput>=2000': the cheapest single change that does
+    #[arg(long, value_name = "GOAL")]
+    pub goal: Option<GoalFlag>,
+    /// Seed of what is drawn for the intervals
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// File to write, JSON [default: none]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print the prediction as JSON on stdout instead of text
+    #[arg(short = 'j', long)]
+    pub json: bool,
+}
+
+/// The most of anything that is asked for.
+const MOST: u32 = 100_000;
+
+fn positive(text: &str, most: f64) -> Result<f64, String> {
+    let number = text.trim().parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= most);
+    number.ok_or_else(|| format!("'{text}' is not a number above 0 and at most {most}"))
+}
+
+fn whole(text: &str) -> Result<u32, String> {
+    let number = text.trim().parse::<u32>().ok().filter(|number| (1..=MOST).contains(number));
+    number.ok_or_else(|| format!("'{text}' is not a whole number from 1 to {MOST}"))
+}
+
+/// More users than one host could make, which a prediction needs not.
+fn users(text: &str) -> Result<u32, String> {
+    let number = text.trim().parse::<u32>().ok().filter(|number| (1..=1_000_000).contains(number));
+    number.ok_or_else(|| format!("'{text}' is not a whole number of users from 1 to 1000000"))
+}
+
+fn cpus(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = values::named(text)?;
+    Ok((name, positive(&value, 4_096.0)?))
+}
+
+fn workers(text: &str) -> Result<(String, u32), String> {
+    let (name, value) = values::named(text)?;
+    Ok((name, whole(&value)?))
+}
+
+fn servers(text: &str) -> Result<(Option<String>, u32), String> {
+    match text.rsplit_once('=') {
+        Some((name, value)) => Ok((Some(name.to_owned()), whole(value)?.min(1_000))),
+        None => Ok((None, whole(text)?.min(1_000))),
+    }
+}
+
+/// A change in per cent, as a factor.
+fn demand(text: &str) -> Result<(String, f64), String> {
+    let shape =
+        || format!("'{text}' is not a change of a demand; write it in per cent, such as 'nginx.cpu=-30%'");
+    let (name, value) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(shape)?;
+    let signed = value.trim().strip_suffix('%').filter(|value| value.starts_with(['+', '-']));
+    let percent = signed.and_then(|value| value.parse::<f64>().ok()).ok_or_else(shape)?;
+    if !(-100.0 < percent && percent <= 10_000.0) {
+        return Err(format!("'{value}' takes away all there is, or adds more than a hundred times as much"));
+    }
+    Ok((name.to_owned(), 1.0 + percent / 100.0))
+}
+
+fn delay(text: &str) -> Result<(String, f64), String> {
+    let shape =
+        || format!("'{text}' is not a change of a delay; write it with its sign, such as accounts=+5ms");
+    let (name, value) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(shape)?;
+    let (sign, value) = match (value.strip_prefix('+'), value.strip_prefix('-')) {
+        (Some(value), _) => (1.0, value),
+        (_, Some(value)) => (-1.0, value),
+        _ => return Err(shape()),
+    };
+    Ok((name.to_owned(), sign * values::duration(value)?.as_secs_f64() * 1e6))
+}
+
+/// A rate as `tc` writes it: `100Mbit`, `1Gbit`.
+fn link(text: &str) -> Result<(Option<String>, f64), String> {
+    let (name, rate) = match text.rsplit_once('=') {
+        Some((name, rate)) => (Some(name.to_owned()), rate),
+        None => (None, text),
+    };
+    let lower = rate.trim().to_ascii_lowercase();
+    let units = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
+    let unit = units.into_iter().find_map(|(unit, bits)| Some((lower.strip_suffix(unit)?, bits)));
+    let (number, bits) = unit.ok_or_else(|| {
+        format!("'{rate}' is not the rate of a link; write it in bits per second, such as 100Mbit or 1Gbit")
+    })?;
+    Ok((name, positive(number, 1e6)? * bits))
+}
+
+/// What is to be reached: `p99<=50ms at 500 users`.
+#[derive(Debug, Clone)]
+pub struct GoalFlag(pub Goal);
+
+impl FromStr for GoalFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let shape = || {
+            format!(
+                "'{text}' is not a goal; write throughput>=RATE, users>=N, mean<=TIME or p99<=TIME, and for which load: \
+                 'mean<=50ms at 500 users'"
+            )
+        };
+        let (before, at) = match text.split_once(" at ") {
+            Some((before, at)) => {
+                let number = at.trim().trim_end_matches("users").trim_end_matches("user");
+                (before, Some(users(number)?))
+            }
+            None => (text, None),
+        };
+        let (name, bound, value) = match (before.split_once(">="), before.split_once("<=")) {
+            (Some((name, value)), _) => (name.trim(), Bound::AtLeast, value.trim()),
+            (_, Some((name, value))) => (name.trim(), Bound::AtMost, value.trim()),
+            _ => return Err(shape()),
+        };
+        let figure = figure(name).ok_or_else(shape)?;
+        let value = match figure {
+            GoalFigure::Throughput | GoalFigure::Users => positive(value, 1e12)?,
+            _ => values::duration(value)?.as_secs_f64() * 1e6,
+        };
+        let times = matches!(figure, GoalFigure::Mean | GoalFigure::Quantile { .. });
+        if times != (bound == Bound::AtMost) {
+            return Err(shape());
+        }
+        Ok(Self(Goal { text: text.to_owned(), figure, bound, value, users: at }))
+    }
+}
+
+fn figure(name: &str) -> Option<GoalFigure> {
+    match name {
+        "throughput" | "X" => Some(GoalFigure::Throughput),
+        "users" => Some(GoalFigure::Users),
+        "mean" => Some(GoalFigure::Mean),
+        name => analysis::run::PERCENTILES
+            .iter()
+            .find(|one| one.name == name)
+            .map(|one| GoalFigure::Quantile { percentile: one.name.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_changes_are_read_with_their_units() {
+        assert_eq!(link("1Gbit"), Ok((None, 1e9)));
+        assert_eq!(link("eth0=2.5mbit"), Ok((Some("eth0".into()), 2.5e6)));
+        assert_eq!(delay("db=+5ms"), Ok(("db".into(), 5_000.0)));
+        assert_eq!(delay("127.0.0.1:90=-1ms"), Ok(("127.0.0.1:90".into(), -1_000.0)));
+        let (of, factor) = demand("app.cpu=-30%").expect("a change");
+        assert!(of == "app.cpu" && (factor - 0.7).abs() < 1e-12);
+        assert_eq!(servers("2"), Ok((None, 2)));
+        for wrong in ["app.cpu=30%", "app.cpu=-100%", "=-3%", "app.cpu=-3"] {
+            assert!(demand(wrong).is_err(), "{wrong}");
+        }
+        assert!(delay("db=5ms").is_err() && link("fast").is_err() && link("-1bit").is_err());
+    }
+
+    #[test]
+    fn goals_are_read_with_the_load_they_are_for() {
+        let goal: GoalFlag = "p99<=50ms at 500 users".parse().expect("a goal");
+        assert_eq!((goal.0.bound, goal.0.value, goal.0.users), (Bound::AtMost, 50_000.0, Some(500)));
+        let goal: GoalFlag = "throughput>=2000".parse().expect("a goal");
+        assert_eq!((goal.0.figure, goal.0.users), (GoalFigure::Throughput, None));
+        for wrong in ["p99>=50ms", "p95<=50ms", "mean<=50", "throughput<=3", "mean<=5ms at x users"] {
+            assert!(wrong.parse::<GoalFlag>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `nstar predict`: what it answers, what it refuses, how it ends.
+
+use serde_json::{Value, json};
+
+use crate::common::support::Place;
+
+/// A conclusive sweep of nginx on one processor.
+const RUN: &str = include_str!("../../../report/tests/golden/run.json");
+
+#[test]
+fn a_change_is_answered_on_the_terminal_and_in_a_file() {
+    let place = Place::beside_others();
+    place.write("run.json", RUN);
+    let predict = |more: &[&str]| place.nstar(["predict", "run.json"].iter().chain(more)).run();
+    predict(&["--cpus", "nginx worker=2", "--users", "16", "-o", "then.json"])
+        .exits(0)
+        .says("With 2 processors for nginx worker: at most 68")
+        .says("With 16 users:")
+        .says("10 % less of")
+        .says("Beyond what was measured");
+    let written = std::fs::read_to_string(place.path("then.json")).expect("the file");
+    let written: Value = serde_json::from_str(&written).expect("JSON");
+    assert_eq!(written["schema"], "nstar.prediction/1");
+    let max = written["after"]["throughput_max_per_s"]["value"].as_f64().expect("a number");
+    assert!((max / 2.0 / 34_118.7 - 1.0).abs() < 0.01, "{max}");
+    let goal = ["--goal", "throughput>=60000", "-j"];
+    let found = predict(&goal).exits(0);
+    let found: Value = serde_json::from_str(&found.stdout).expect("JSON on stdout");
+    assert_eq!(found["goal"]["options"][0]["change"]["cpus"], json!(2.0), "{}", found["goal"]);
+    predict(&["--goal", "mean<=1us"]).exits(0).says("No single change reaches it");
+}
+
+#[test]
+fn what_the_run_does_not_bear_is_refused_with_the_reason() {
+    let place = Place::beside_others();
+    place.write("run.json", RUN);
+    let with = |name: &str, pointer: &str, value: Value| {
+        let mut run: Value = serde_json::from_str(RUN).expect("JSON");
+        *run.pointer_mut(pointer).expect(pointer) = value;
+        place.write(name, run.to_string());
+    };
+    with("unbounded.json", "/verdict/bounded", json!(false));
+    with("unknown.json", "/verdict/bottleneck/kind", json!("unknown"));
+    with("open.json", "/load/loop_kind", json!("open"));
+    place.write("cut.json", &RUN[..RUN.len() / 2]);
+    let predict = |args: &[&str]| place.nstar(["predict"].iter().chain(args)).run();
+    predict(&["unbounded.json"]).exits(4).complains("never stopped growing");
+    predict(&["unknown.json"]).exits(4).complains("unknown");
+    predict(&["open.json"]).exits(2).complains("sweep over users");
+    predict(&["cut.json"]).exits(2).complains("cut.json: not a run file");
+    predict(&["run.json", "--cpus", "web=2"]).exits(2).complains("no 'web'; it has nginx worker");
+    predict(&["run.json", "--demand", "web.cpu=-3%"]).exits(2).complains("nginx worker.cpu");
+    predict(&["run.json", "--workers", "nginx worker=2"]).exits(2).complains("does not show in this run");
+    predict(&["run.json", "--upstream-delay", "db=+5ms"]).exits(2).complains("nothing that the server calls");
+    predict(&["run.json", "--demand", "nginx worker.cpu=30%"]).exits(2).complains("in per cent");
+    predict(&["run.json", "--goal", "p95<=3ms"]).exits(2).complains("is not a goal");
+}
