@@ -19,6 +19,7 @@ use signal_hook::{consts::TERM_SIGNALS, flag};
 use crate::{
     Trouble,
     case::{self, Case},
+    changes,
     grade::{Grade, Said},
     neighbour::Disturb,
     run::{self, Judge, Servers},
@@ -63,6 +64,9 @@ struct Options {
     /// Grade the run files that were kept in these folders, in place of running anything; may be repeated
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["short", "keep", "nstar"])]
     read: Vec<PathBuf>,
+    /// Change servers and say how well `nstar predict` knew it; names are then those of changes
+    #[arg(long, conflicts_with_all = ["short", "read", "list", "start", "rounds"])]
+    changes: bool,
     /// List the cases instead
     #[arg(long)]
     list: bool,
@@ -104,15 +108,15 @@ pub fn main() -> ExitCode {
 
 /// Runs what was asked for. Returns whether all went well.
 fn suite(options: &Options) -> Result<bool, Trouble> {
+    if options.changes {
+        return change(options);
+    }
     let cases = wanted(options)?;
     if options.list {
         cases.iter().for_each(|case| println!("{:<34} {:<24} {}", case.name, case.stacks(), case.shows));
         return Ok(true);
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in TERM_SIGNALS {
-        flag::register(*signal, Arc::clone(&stop)).map_err(Trouble::io("listen for signals"))?;
-    }
+    let stop = signals()?;
     if options.start {
         return start(&cases, &stop);
     }
@@ -120,6 +124,46 @@ fn suite(options: &Options) -> Result<bool, Trouble> {
         return read(&cases, &options.read);
     }
     measure(options, &cases, &stop)
+}
+
+/// Set once a signal says to stop.
+fn signals() -> Result<Arc<AtomicBool>, Trouble> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in TERM_SIGNALS {
+        flag::register(*signal, Arc::clone(&stop)).map_err(Trouble::io("listen for signals"))?;
+    }
+    Ok(stop)
+}
+
+/// Measures servers before and after changes, and prints both beside what was predicted. Returns whether that was right.
+fn change(options: &Options) -> Result<bool, Trouble> {
+    let mut wanted = changes::all(&case::all().map_err(Trouble::Case)?).map_err(Trouble::Case)?;
+    let fits = |name: &str| options.cases.is_empty() || options.cases.iter().any(|part| name.contains(part));
+    wanted.retain(|(change, _)| fits(&change.name));
+    let nstar = options.nstar.clone().map_or_else(beside, Ok)?;
+    let own = tempfile::TempDir::new().map_err(Trouble::io("make a folder"))?;
+    let keep = folder(options, 1)?.unwrap_or_else(|| own.path().to_owned());
+    let mut cases: Vec<Case> = Vec::new();
+    for (change, case) in &wanted {
+        for one in [case.clone(), change.changed(case)] {
+            if !cases.iter().any(|known| known.name == one.name) {
+                cases.push(one);
+            }
+        }
+    }
+    let stop = signals()?;
+    let judge = Judge { nstar: &nstar, arguments: &[], keep: Some(&keep), stop: &stop };
+    let mut rows: Vec<_> = cases.iter().map(|case| Row { case, said: Vec::new() }).collect();
+    round(&mut rows, &judge, options.alone, |_| true);
+    let mut outcomes = Vec::new();
+    for (change, _) in &wanted {
+        match changes::outcome(change, &keep, &nstar) {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(trouble) => eprintln!("NOT PREDICTED {}: {trouble}", change.name),
+        }
+    }
+    print!("{}", changes::table(&outcomes));
+    Ok(outcomes.len() == wanted.len() && changes::well(&outcomes))
 }
 
 /// Has nstar judge the cases. Returns whether all went well.

@@ -5,6 +5,7 @@
 //! measures them, and its verdict is held against the truth ([`grade`]).
 
 pub mod case;
+pub mod changes;
 pub mod command;
 pub mod grade;
 mod neighbour;
