@@ -62,6 +62,8 @@ pub(super) struct Ceiling {
     pub(super) kind: ResourceKind,
     pub(super) holder: Option<Identity>,
     pub(super) per_s: f64,
+    /// One over it in the run, where a request takes as long: it may be time spent there, one at a time.
+    held_us: Option<f64>,
 }
 
 /// A model, calibrated.
@@ -142,7 +144,10 @@ impl Model {
         let (kind, holder) = (parts.kind, parts.holder.clone());
         match count {
             Some(count) => self.hold_places(Places { kind, holder, count, delay_us: 0.0 }, parts),
-            None if !self.is_station(parts) => self.ceiling = Some(Ceiling { kind, holder, per_s: max }),
+            None if !self.is_station(parts) => {
+                let held_us = Some(1e6 / max).filter(|held_us| *held_us <= parts.alone_us.value);
+                self.ceiling = Some(Ceiling { kind, holder, per_s: max, held_us });
+            }
             None => {}
         }
     }
@@ -215,6 +220,10 @@ impl Model {
         let requests = self.requests();
         let devices = self.devices.iter().filter(|device| device.busy_us > 0.0);
         stations.extend(devices.map(|of| Rates::of_servers(of.busy_us, of.servers, requests)));
+        let ceiling = self.ceiling.iter().filter_map(|of| Some((of.held_us?, of.per_s)));
+        stations.extend(
+            ceiling.map(|(held_us, per_s)| Rates::of_servers(held_us, per_s * held_us / 1e6, requests)),
+        );
         let confined = self.confined();
         let many = self.places.as_ref().is_some_and(|places| f64::from(places.count) > SERVERS_MAX);
         match confined {

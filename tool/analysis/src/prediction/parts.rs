@@ -93,14 +93,15 @@ impl Parts {
             .filter(|step| step.throughput_per_s >= LOADED * verdict.throughput_max_per_s)
             .collect();
         let max_error = (verdict.throughput_max_ci_per_s, verdict.throughput_max_per_s);
+        let tiers = tiers(&loaded, &verdict.bottleneck.kind, holder.as_ref());
         Ok(Self {
             think_us: run.load.think_time_us,
             alone_us: figure(first.response_time_us.mean, first.response_time_us.mean_ci),
             throughput_max_per_s: figure(max_error.1, Some(max_error.0)),
             points: steps.iter().map(|step| point(step)).collect(),
-            tiers: tiers(&loaded, &verdict.bottleneck.kind, holder.as_ref()),
-            devices: devices(&loaded),
-            hosts: hosts(&loaded),
+            devices: devices(&steps, holder.as_ref()),
+            hosts: hosts(&steps, &tiers),
+            tiers,
             kind: verdict.bottleneck.kind,
             behind: behind(run, holder.as_ref()),
             holder,
@@ -253,16 +254,40 @@ fn is_host(resource: &Resource) -> bool {
     }
 }
 
-fn hosts(steps: &[&Step]) -> Vec<HostPart> {
+/// What of a resource that others use too grows with the requests: the slope of its use over throughput, where that is beyond
+/// chance. Work of others is there without requests as well, and says nothing of them.
+fn slope(uses: &[(f64, f64)]) -> Option<Figure> {
+    let df = uses.len() as f64 - 2.0;
+    if df < 1.0 {
+        return None;
+    }
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| uses.iter().map(of).sum::<f64>() / uses.len() as f64;
+    let (x, y) = (mean(&|of| of.0), mean(&|of| of.1));
+    let spread: f64 = uses.iter().map(|of| (of.0 - x).powi(2)).sum();
+    let value = uses.iter().map(|of| (of.0 - x) * (of.1 - y)).sum::<f64>() / spread;
+    let squares: f64 = uses.iter().map(|of| (of.1 - y - value * (of.0 - x)).powi(2)).sum();
+    let error = (squares / df / spread).sqrt() * t_95(df) / NORMAL_95 / value;
+    let is_known = value > 0.0 && error.is_finite() && error < 1.0 / NORMAL_95;
+    is_known.then(|| Figure { value: value * 1e6, error: error.max(ERROR_MIN) })
+}
+
+/// What a request costs of a host: what its tiers and the generator use of it, or more where its use grows by more.
+fn hosts(steps: &[&Step], tiers: &[TierPart]) -> Vec<HostPart> {
     let mut found: Vec<HostPart> = Vec::new();
     for resource in steps.iter().flat_map(|step| &step.resources) {
         let Some(Identity::Host { on }) = &resource.identity else { continue };
-        let is_it = |other: &Resource| other.identity == resource.identity;
         if found.iter().any(|host| host.on == *on) {
             continue;
         }
-        let Some(cpu_us) = cost(&uses(steps, is_it, |of| of.used)) else { continue };
-        found.push(HostPart { on: on.clone(), cpu_us, cores: resource.capacity });
+        let grows = slope(&uses(steps, |other| other.identity == resource.identity, |of| of.used));
+        let is_load = |other: &Resource| on.is_none() && other.kind == ResourceKind::Generator;
+        let load_us = cost(&uses(steps, is_load, |of| of.used)).map_or(0.0, |cost| cost.value);
+        let tiers_us = tiers.iter().filter(|tier| tier.of.on == *on).map(|tier| tier.cpu_us.value);
+        let own = Figure { value: tiers_us.sum::<f64>() + load_us, error: ERROR_OF_ONE };
+        let cpu_us = grows.filter(|grows| grows.value > own.value).unwrap_or(own);
+        if cpu_us.value > 0.0 {
+            found.push(HostPart { on: on.clone(), cpu_us, cores: resource.capacity });
+        }
     }
     found
 }
@@ -270,7 +295,8 @@ fn hosts(steps: &[&Step]) -> Vec<HostPart> {
 /// Demands below this many microseconds cannot be told from the system's own work.
 const NEGLIGIBLE_US: f64 = 0.01;
 
-fn devices(steps: &[&Step]) -> Vec<DevicePart> {
+/// Devices and links whose use grows with the requests, and that which stops the server.
+fn devices(steps: &[&Step], holder: Option<&Identity>) -> Vec<DevicePart> {
     let mut found: Vec<DevicePart> = Vec::new();
     for resource in steps.iter().flat_map(|step| &step.resources) {
         let is_device = matches!(resource.kind, ResourceKind::Disk | ResourceKind::Network);
@@ -279,7 +305,8 @@ fn devices(steps: &[&Step]) -> Vec<DevicePart> {
             continue;
         }
         let is_it = |other: &Resource| other.identity.as_ref() == Some(&identity);
-        let busy = cost(&uses(steps, is_it, |of| of.utilization));
+        let used = uses(steps, is_it, |of| of.utilization);
+        let busy = if holder == Some(&identity) { cost(&used) } else { slope(&used) };
         let Some(busy_us) = busy.filter(|busy| busy.value > NEGLIGIBLE_US) else { continue };
         let is_link = resource.unit == Unit::BitsPerSecond && resource.kind == ResourceKind::Network;
         let bits_per_s = Some(resource.capacity).filter(|bits| is_link && bits.is_finite() && *bits > 0.0);
@@ -318,5 +345,23 @@ fn address_name(address: &ServerAddress) -> String {
     match address {
         ServerAddress::Tcp { address } => address.to_string(),
         ServerAddress::Unix { path } => path.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compilers filled a host while a pool was measured on it, and the host was taken for the next limit.
+    #[test]
+    fn what_others_do_on_a_host_is_no_cost_of_requests() {
+        let throughput = [49.0, 98.0, 147.0, 196.0, 199.0, 200.0];
+        let full = [1.99, 1.99, 2.0, 1.99, 1.99, 2.0];
+        let full: Vec<(f64, f64)> = throughput.into_iter().zip(full).collect();
+        assert!(slope(&full).is_none_or(|slope| slope.value < 200.0), "{:?}", slope(&full));
+        let grows = throughput.map(|of| (of, 0.5 + of * 1e-3));
+        let found = slope(&grows).expect("a slope");
+        assert!((found.value - 1_000.0).abs() < 1e-6, "{found:?}");
+        assert_eq!(slope(&grows[..2]), None);
     }
 }
