@@ -85,6 +85,7 @@ impl Conclusion {
             requests,
             proof: None,
             confirmation: self.confirmation,
+            profile: None,
             prepared: Vec::new(),
             verdict: self.verdict,
             steps: self.steps,

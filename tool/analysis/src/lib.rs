@@ -14,6 +14,7 @@ pub mod estimate;
 pub mod history;
 pub mod laws;
 pub mod prediction;
+pub mod profile;
 pub mod resources;
 pub mod run;
 pub mod search;

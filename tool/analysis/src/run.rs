@@ -14,6 +14,7 @@ pub(crate) mod known;
 mod laws;
 mod load_shape;
 mod probability;
+mod profile;
 mod response_time;
 mod step;
 mod topology;
@@ -33,6 +34,7 @@ pub use identity::{Database, DiskLimit, HostName, Identity, Processes, ResourceK
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use probability::Probability;
+pub use profile::{Function, HotFunction, Profile, ProfileTrouble, Stack, TierProfile};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use step::{
     Again, Connecting, Generator, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall, Step,
@@ -75,6 +77,9 @@ pub struct Run {
     /// What slowing each tier did to throughput, where that was tried (`--confirm`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<Confirmation>,
+    /// Where the processor time of each tier went, where that was asked (`--profile`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// What the commands said that prepared and reset what was measured; of each the last time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepared: Vec<Prepared>,
@@ -178,9 +183,14 @@ impl Run {
     /// The step that the verdict is about: the one measured nearest to N*, or the last one without N*. `None` without
     /// steps.
     pub fn verdict_step(&self) -> Option<&Step> {
-        let near = self.verdict.users_at_saturation.and_then(|users| nearest(&self.steps, users));
-        near.and_then(|index| self.steps.get(index)).or(self.steps.last())
+        verdict_step(&self.steps, self.verdict.users_at_saturation)
     }
+}
+
+/// The step measured nearest to N*, or the last one without N*. `None` without steps.
+pub fn verdict_step(steps: &[Step], users_at_saturation: Option<u32>) -> Option<&Step> {
+    let near = users_at_saturation.and_then(|users| nearest(steps, users));
+    near.and_then(|index| steps.get(index)).or(steps.last())
 }
 
 /// The index of the step whose number of users is nearest to this one, by ratio; of two as near, that with more users.

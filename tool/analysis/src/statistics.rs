@@ -54,9 +54,30 @@ pub(crate) fn chi_squared_exceeds(df: f64, value: f64) -> f64 {
     ChiSquared::new(df.max(1.0)).map_or(1.0, |chi| chi.sf(value.max(0.0)))
 }
 
+/// The 95 % interval of a proportion of which `hits` of `all` were seen (Wilson's score interval).
+pub(crate) fn proportion_ci(hits: u64, all: u64) -> [f64; 2] {
+    if all == 0 {
+        return [0.0, 1.0];
+    }
+    let (n, p, z2) = (all as f64, hits as f64 / all as f64, NORMAL_95 * NORMAL_95);
+    let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = NORMAL_95 * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt() / (1.0 + z2 / n);
+    [(centre - half).max(0.0), (centre + half).min(1.0)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Newcombe (1998), table I: 81 of 263, 0 of 20.
+    #[test]
+    fn proportions_agree_with_a_publication() {
+        for (hits, all, expected) in [(81, 263, [0.2553, 0.3662]), (0, 20, [0.0, 0.1611])] {
+            let found = proportion_ci(hits, all);
+            assert!((0..2).all(|end| (found[end] - expected[end]).abs() < 1e-4), "{found:?}");
+        }
+        assert_eq!(proportion_ci(0, 0), [0.0, 1.0]);
+    }
 
     /// Published table (Fisher and Yates): two-sided 5 % points.
     #[test]

@@ -92,6 +92,10 @@ fn show_run(run: &Run, format: Format) -> Result<String, Failure> {
         Format::Html => report::html(run).map_err(Failure::failed)?,
         Format::Csv => report::csv(run),
         Format::Json => report::json(run).map_err(Failure::failed)?,
+        Format::Folded if run.profile.is_none() => {
+            return Err(Failure::usage("the run was made without --profile, so it holds no stacks"));
+        }
+        Format::Folded => report::folded(run),
     })
 }
 
@@ -101,5 +105,6 @@ fn show_comparison(comparison: &Comparison, format: Format) -> Result<String, Fa
         Format::Html => report::comparison::html(comparison).map_err(Failure::failed)?,
         Format::Csv => report::comparison::csv(comparison),
         Format::Json => report::comparison::json(comparison).map_err(Failure::failed)?,
+        Format::Folded => return Err(Failure::usage("a comparison holds no stacks; give a run file")),
     })
 }

@@ -11,6 +11,7 @@ mod generate;
 mod load;
 mod observe;
 mod predict;
+mod profile;
 mod repeat;
 mod scenario;
 
@@ -33,6 +34,7 @@ pub use self::{
     load::{Drive, Load, Output, Sweep, Target},
     observe::Observe,
     predict::Predict,
+    profile::Profile,
     repeat::Repeat,
     scenario::{Check, Import, ScenarioCommand},
 };
@@ -141,6 +143,8 @@ pub enum Format {
     Csv,
     /// The run file itself.
     Json,
+    /// The stacks that --profile saw, a line each: tier, calls and samples, as tools for flame graphs read them.
+    Folded,
 }
 
 /// What commands that `nstar-lab` carries out are given: passed on as it is.

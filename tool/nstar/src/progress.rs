@@ -114,6 +114,7 @@ fn words(event: &Event) -> String {
         Event::StepBegun { users } => progress::step_begun(*users),
         Event::StepDone(step) => progress::step_done(step),
         Event::TellingApart { users } => progress::telling_apart(*users),
+        Event::Profiling { users } => progress::profiling(*users),
         Event::Slowing { processes } => progress::slowing(processes),
     }
 }

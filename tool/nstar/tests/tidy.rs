@@ -37,6 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("agent", &["analysis", "load", "observe"]),
     ("load", &["analysis", "wire"]),
     ("observe", &["analysis"]),
+    ("symbols", &["analysis"]),
     ("report", &["analysis", "import"]),
     ("http-io", &["engine", "tls", "wire"]),
     ("tls", &["engine"]),
@@ -47,7 +48,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("serve", &["engine", "http-io", "nstar", "store", "tls"]),
     ("sweep", &["agent", "analysis", "load", "observe"]),
     ("experiment", &["analysis", "load", "observe", "sweep"]),
-    ("nstar", &["agent", "analysis", "bus", "experiment", "import", "load", "report", "sweep"]),
+    ("nstar", &["agent", "analysis", "bus", "experiment", "import", "load", "report", "sweep", "symbols"]),
     ("bench", &["database-server", "experiment", "observe", "share"]),
     ("truth", &["database-server"]),
     // And every system.
@@ -264,10 +265,17 @@ const TOOL_PACKAGES_MAX: usize = 110;
 /// The most that fleets add to it: half a hundred come with the client library of NATS.
 const FLEET_PACKAGES_MAX: usize = 60;
 
+/// The most that profiles add: the library that reads the names of functions, and what it unpacks them with.
+const PROFILE_PACKAGES_MAX: usize = 14;
+
 #[test]
 fn the_tool_stays_small() {
     stays_below(TOOL_PACKAGES_MAX, &["--no-default-features"]);
-    stays_below(TOOL_PACKAGES_MAX + FLEET_PACKAGES_MAX, &[]);
+    stays_below(TOOL_PACKAGES_MAX + FLEET_PACKAGES_MAX, &["--no-default-features", "--features", "fleet"]);
+    stays_below(
+        TOOL_PACKAGES_MAX + PROFILE_PACKAGES_MAX,
+        &["--no-default-features", "--features", "profile"],
+    );
 }
 
 fn stays_below(most: usize, features: &[&str]) {

@@ -12,6 +12,7 @@ mod figures;
 pub(crate) mod history;
 pub(crate) mod index;
 mod page;
+mod profile;
 mod relative;
 mod runs;
 mod table;
@@ -32,7 +33,7 @@ use crate::words::is_hidden;
 #[error("the report's own template is broken, please report this: {0}")]
 pub struct RenderError(#[from] minijinja::Error);
 
-const TEMPLATES: [(&str, &str); 14] = [
+const TEMPLATES: [(&str, &str); 15] = [
     ("page.html", include_str!("../templates/page.html")),
     ("comparison.html", include_str!("../templates/comparison.html")),
     ("contrast.html", include_str!("../templates/contrast.html")),
@@ -45,6 +46,7 @@ const TEMPLATES: [(&str, &str); 14] = [
     ("chart.html", include_str!("../templates/chart.html")),
     ("table.html", include_str!("../templates/table.html")),
     ("topology.html", include_str!("../templates/topology.html")),
+    ("profile.html", include_str!("../templates/profile.html")),
     ("style.css", include_str!("../templates/style.css")),
     ("script.js", include_str!("../templates/script.js")),
 ];

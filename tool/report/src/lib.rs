@@ -13,6 +13,7 @@ pub mod comparison;
 pub mod contrast;
 mod csv;
 pub mod doctor;
+mod folded;
 pub mod history;
 mod html;
 pub mod import;
@@ -32,6 +33,7 @@ mod words;
 
 pub use beside::put as put_words;
 pub use csv::csv;
+pub use folded::folded;
 pub use html::{RenderError, html};
 pub use json::{Document, ReadError, json, parse, read, schema};
 pub use printable::{printable, printable_painted};

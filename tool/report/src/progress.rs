@@ -37,6 +37,12 @@ pub fn telling_apart(users: u32) -> String {
     }
 }
 
+/// The processor time of the server is being sampled.
+#[must_use]
+pub fn profiling(users: u32) -> String {
+    format!("sampling where the processor time goes with {}", crate::words::users(users))
+}
+
 /// A tier is being slowed, to test the verdict.
 #[must_use]
 pub fn slowing(of: &Processes) -> String {

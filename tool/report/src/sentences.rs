@@ -23,6 +23,7 @@ pub(crate) mod left_out;
 mod locks;
 mod outcome;
 mod processors;
+mod profile;
 pub(crate) mod published;
 pub(crate) mod sure;
 pub(crate) mod unwatched;
@@ -35,6 +36,7 @@ use analysis::ticks::{ErrorCounts, ErrorKind};
 pub(crate) use confirmation::{confirmation, tested};
 pub(crate) use doubts::doubt;
 pub use generator::generator_lost;
+pub(crate) use profile::{function, profile, short, tier as profile_tier, troubles as profile_troubles};
 pub(crate) use warnings::warning;
 
 use crate::number;

@@ -13,3 +13,17 @@ for (const strips of document.querySelectorAll(".strips")) {
     }
   });
 }
+// Marks the parts of flame graphs whose names hold what is typed.
+for (const search of document.querySelectorAll(".search")) {
+  search.hidden = false;
+  search.addEventListener("input", (event) => {
+    const wanted = event.target.value.toLowerCase();
+    let found = 0;
+    for (const part of search.parentElement.querySelectorAll(".flame g")) {
+      const has = wanted !== "" && part.firstChild.textContent.toLowerCase().includes(wanted);
+      part.classList.toggle("found", has);
+      found += has;
+    }
+    search.querySelector("output").textContent = wanted === "" ? "" : `${found} found`;
+  });
+}

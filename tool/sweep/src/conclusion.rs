@@ -6,7 +6,7 @@ use analysis::{
     conclude::mix::RequestCount,
     conclude::{Context, Provenance, RunKind, conclude},
     confirmation,
-    run::{FewerUsers, LoadShape, LoopKind, Run, Step, Verdict},
+    run::{FewerUsers, LoadShape, LoopKind, Run, Step, Verdict, verdict_step},
     tell_apart,
 };
 use load::{Pacing, Plan, RequestTotal, Think};
@@ -144,6 +144,12 @@ impl<'a> Gathered<'a> {
     /// The verdict so far.
     pub(crate) fn verdict(&self) -> Verdict {
         conclude(self.steps.clone(), &self.context).verdict
+    }
+
+    /// The users of the step that the verdict so far is about.
+    pub(crate) fn users_of_verdict(&self) -> Option<u32> {
+        let saturated = self.verdict().users_at_saturation;
+        verdict_step(&self.steps, saturated).map(|step| step.users)
     }
 
     /// The steps.

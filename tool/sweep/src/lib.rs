@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod driver;
 pub mod elsewhere;
 pub mod fleet;
+pub mod profiling;
 pub mod progress;
 pub mod single;
 pub mod sweep;

@@ -38,6 +38,11 @@ pub enum Event {
         /// How many users pause for random times, compared with one.
         users: u32,
     },
+    /// The processor time of the server is being sampled.
+    Profiling {
+        /// With how many users.
+        users: u32,
+    },
     /// A tier is being slowed, to test the verdict.
     Slowing {
         /// Its processes.

@@ -13,6 +13,7 @@ use crate::{
     driver::{Began, DriveError, Driver, Making, Source},
     elsewhere::Observe,
     fleet::Generators,
+    profiling::{Namer, Profiling},
     progress::{Event, Listener},
     sweep::{Driven, SweepError},
     target::{self, Watch},
@@ -27,6 +28,8 @@ pub struct LoadPlan {
     pub users: u32,
     /// When to stop.
     pub stop: Stop,
+    /// What names functions, if it is to be found where processor time goes.
+    pub profile: Option<Namer>,
     /// Where to observe besides.
     pub observe: Observe,
     /// What makes the load, if not this process.
@@ -53,16 +56,18 @@ pub fn load(
     }
     watch.follow();
     listener.on(&Event::StepBegun { users: plan.users });
-    let ticks = loop {
+    let (ticks, profiling) = loop {
         watch.sample();
         generator.set_users(plan.users)?;
+        let profiling = plan.profile.map(|name| (Profiling::of_load(&watch), name));
         match generator.run(plan.stop, interrupt) {
             // One of several generators was lost: the others begin again.
             Err(DriveError::Again(_)) => {}
-            other => break other?,
+            other => break (other?, profiling),
         }
     };
     watch.sample();
+    let profiled = profiling.map(|(profiling, name)| profiling.finish(plan.users, name));
     let step = estimate(plan.users, &ticks, &Precision::default());
     listener.on(&Event::StepDone(Box::new(step.clone())));
     let generators = generator.told();
@@ -78,7 +83,10 @@ pub fn load(
         generator_ceiling_per_s: None,
         generators,
     };
-    let run = Gathered::new(&plan.load, &plan.circumstances, measured).into_run(&totals);
+    let mut run = Gathered::new(&plan.load, &plan.circumstances, measured).into_run(&totals);
+    if let Some(profiled) = profiled {
+        profiled.add_to(&mut run);
+    }
     first.count(&mut totals);
     Ok(Driven { run, totals })
 }

@@ -24,6 +24,7 @@ use crate::{
     driver::{Began, DriveError, Driver, Making, Source},
     elsewhere::Observe,
     fleet::{FleetError, Generators},
+    profiling::{AtSaturation, Namer, Profiled, profile_at},
     progress::{Event, Listener},
     target::{self, Watch},
     tell_apart::tell_apart,
@@ -43,6 +44,8 @@ pub struct SweepPlan {
     pub database: Option<DatabaseUrl>,
     /// How to test the verdict by slowing each tier a little; `None`: it is not tested.
     pub confirm: Option<Confirming>,
+    /// What names functions, if it is to be found where processor time goes.
+    pub profile: Option<Namer>,
     /// Where to observe besides.
     pub observe: Observe,
     /// What makes the load, if not this process.
@@ -164,6 +167,10 @@ pub fn sweep_with(
     };
     let mut gathered = Gathered::new(&plan.load, &plan.circumstances, measured);
     let is_over = |source: &Source| interrupt.load(Ordering::Relaxed) || source.told().is_over();
+    let mut profiled = None;
+    if !is_over(&generator) {
+        profiled = why(&gathered, plan, (&mut generator, &watch), interrupt, &mut stage)?;
+    }
     if let Some(wanted) = gathered.to_tell().filter(|_| !is_over(&generator)) {
         stage.listener.on(&Event::TellingApart { users: wanted.users });
         let most_us = searched_us / EXPERIMENT;
@@ -176,7 +183,10 @@ pub fn sweep_with(
     }
     let told = generator.told();
     let mut totals = generator.finish();
-    let run = gathered.generated_by(told).into_run(&totals);
+    let mut run = gathered.generated_by(told).into_run(&totals);
+    if let Some(profiled) = profiled {
+        profiled.add_to(&mut run);
+    }
     first.count(&mut totals);
     Ok(Driven { run, totals })
 }
@@ -187,6 +197,19 @@ fn unless_lost<T>(trial: Result<Option<T>, DriveError>) -> Result<Option<T>, Swe
         Err(DriveError::Again(_) | DriveError::Over(_)) => Ok(None),
         other => Ok(other?),
     }
+}
+
+/// Samples where processor time goes at N*, or with the most users where there is none, if that is asked for.
+fn why(
+    gathered: &Gathered<'_>,
+    plan: &SweepPlan,
+    (driver, watch): (&mut impl Driver, &Watch),
+    interrupt: &AtomicBool,
+    stage: &mut Stage<'_>,
+) -> Result<Option<Profiled>, SweepError> {
+    let Some((name, users)) = plan.profile.zip(gathered.users_of_verdict()) else { return Ok(None) };
+    let at = AtSaturation { users, think: conclusion::think(&plan.load), watch, name };
+    profile_at(&at, driver, interrupt, stage)
 }
 
 /// Tests the verdict by slowing each tier, where that is asked for and may change what is said.

@@ -85,6 +85,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
         database: database(flags)?,
         observe: flags.observe.plan(&flags.generate)?,
         generators,
+        profile: flags.profile.plan(),
         confirm: flags.confirm.then_some(Confirming { always: true, most: None, started_only: false }),
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
     })
@@ -123,6 +124,11 @@ fn database(flags: &Sweep) -> Result<Option<DatabaseUrl>, Failure> {
 
 /// `nstar load`: one load, measured.
 pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
+    if flags.ceiling && flags.profile.plan().is_some() {
+        return Err(Failure::usage(
+            "--ceiling drives a server that is built in, and --profile looks at yours",
+        ));
+    }
     if flags.ceiling {
         return ceiling(flags);
     }
@@ -171,6 +177,7 @@ fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
     Ok(LoadPlan {
         users: users.most(),
         stop: stop(flags),
+        profile: flags.profile.plan(),
         observe: flags.observe.plan(&flags.generate)?,
         generators,
         load,

@@ -8,7 +8,7 @@ use import::Curl;
 use load::{Connections, Sizes, Think};
 use sweep::database::DatabaseUrl;
 
-use super::{DatabaseLogin, Generate, Observe, Repeat};
+use super::{DatabaseLogin, Generate, Observe, Profile, Repeat};
 use crate::{
     gate::Gate,
     values::{self, Processors},
@@ -42,6 +42,9 @@ pub struct Sweep {
     /// Test the verdict: slow each tier a little (SIGSTOP for 2 ms in 20) beyond N*, and see whether throughput follows
     #[arg(long)]
     pub confirm: bool,
+    /// Whether to find where processor time goes.
+    #[command(flatten)]
+    pub profile: Profile,
     /// How often to measure.
     #[command(flatten)]
     pub repeat: Repeat,
@@ -80,6 +83,9 @@ pub struct Load {
     /// Drive a built-in null server instead, and print what the generator can do on this host
     #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates", "elsewhere"])]
     pub ceiling: bool,
+    /// Whether to find where processor time goes.
+    #[command(flatten)]
+    pub profile: Profile,
     /// Run file to write [default: none]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -18,6 +18,8 @@ mod kubernetes;
 mod mistakes;
 mod observe;
 mod predict;
+#[cfg(feature = "profile")]
+mod profile;
 mod scenario;
 mod sweep;
 mod waiting;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::facts::{self, Fact};
 use super::figures::{self, Figure};
 use super::table::{Cell, Column, Table};
-use super::{threads, topology};
+use super::{profile, threads, topology};
 use crate::metrics::{Output, shown_in};
 use crate::number;
 use crate::sentences::{self, holders};
@@ -27,6 +27,7 @@ pub(super) struct Page {
     evidence: Vec<String>,
     next: Option<String>,
     threads: Option<Table>,
+    profile: Option<profile::Section>,
     topology: Option<topology::Section>,
     figures: Vec<Figure>,
     steps: Option<Table>,
@@ -60,6 +61,7 @@ impl Page {
             evidence: evidence(run),
             next: run.verdict.next_limit.as_ref().map(sentences::next),
             threads: threads::table(run),
+            profile: profile::section(run),
             topology: topology::section(run),
             figures: figures::figures(run),
             steps: steps(run),
@@ -74,10 +76,11 @@ impl Page {
     }
 }
 
-/// What speaks for the verdict: what was seen, and what slowing each tier showed.
+/// What speaks for the verdict: what was seen, what slowing each tier showed, and where its processor time goes.
 fn evidence(run: &Run) -> Vec<String> {
     let tested = run.confirmation.as_ref().map(sentences::confirmation);
-    summary::evidence(&run.verdict.bottleneck).into_iter().chain(tested).collect()
+    let why = sentences::profile(run);
+    summary::evidence(&run.verdict.bottleneck).into_iter().chain(tested).chain(why).collect()
 }
 
 fn steps(run: &Run) -> Option<Table> {

@@ -456,6 +456,7 @@ fn base(steps: Vec<Step>) -> Run {
         requests: Vec::new(),
         proof: None,
         confirmation: None,
+        profile: None,
         prepared: Vec::new(),
         verdict: Verdict {
             users_at_saturation: Some(4),

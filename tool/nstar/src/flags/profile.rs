@@ -1,0 +1,25 @@
+//! The flag that asks where processor time goes.
+
+use clap::Args;
+use sweep::profiling::Namer;
+
+/// Whether to find where the server's processor time goes.
+#[derive(Debug, Args)]
+pub struct Profile {
+    /// Find the function that most of each tier's processor time is spent in: sample its threads on this host (perf_event, 99
+    /// times a second) for 5 s more at N*, or during a load for its first 10 s
+    #[cfg(feature = "profile")]
+    #[arg(long)]
+    pub profile: bool,
+}
+
+impl Profile {
+    /// What names functions, if they are to be named.
+    pub fn plan(&self) -> Option<Namer> {
+        #[cfg(feature = "profile")]
+        if self.profile {
+            return Some(symbols::names);
+        }
+        None
+    }
+}

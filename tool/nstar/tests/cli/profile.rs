@@ -1,0 +1,72 @@
+//! Where the processor time goes: the function that it is spent in is named.
+
+use std::{
+    hint::black_box,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    thread,
+};
+
+use crate::common::support::Place;
+
+/// Where this process, as a server, spends its time.
+#[inline(never)]
+fn hot_function_of_this_server(turns: u64) -> u64 {
+    let mut left = black_box(turns);
+    while left > 0 {
+        left -= 1;
+    }
+    left
+}
+
+/// What calls it.
+#[inline(never)]
+fn answer_slowly(stream: &mut TcpStream) -> std::io::Result<()> {
+    let mut request = [0; 1024];
+    while stream.read(&mut request)? > 0 {
+        black_box(hot_function_of_this_server(2_000_000));
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+    }
+    Ok(())
+}
+
+/// Serves in this process. Returns its URL.
+fn serve() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || answer_slowly(&mut stream));
+        }
+    });
+    url
+}
+
+#[test]
+fn the_function_that_takes_the_processor_is_named() {
+    let (place, url) = (Place::new(), serve());
+    let load = ["load", &url, "-d", "2s", "--profile", "-o", "run.json"];
+    let outcome = place.nstar(load).run();
+    let run = place.run_file();
+    let profile = &run["profile"];
+    let troubles = profile["troubles"].to_string();
+    if troubles.contains("refused") || troubles.contains("unavailable") {
+        eprintln!("SKIPPED: the kernel lets nothing be sampled here: {troubles}");
+        return;
+    }
+    let hottest = &profile["tiers"][0]["hottest"];
+    let function = hottest["function"]["name"].as_str().unwrap_or_default();
+    assert!(function.contains("hot_function_of_this_server"), "{profile:#}\n{outcome}");
+    outcome.says("hot_function_of_this_server");
+    let folded = place.nstar(["report", "run.json", "--format", "folded"]).run().exits(0);
+    folded.says("hot_function_of_this_server");
+    let page = std::fs::read_to_string(place.path("report.html")).expect("a page");
+    assert!(page.contains("hot_function_of_this_server") && page.len() < 1_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn a_run_without_a_profile_has_no_stacks() {
+    let (place, url) = (Place::beside_others(), serve());
+    place.nstar(["load", &url, "-n", "1", "-o", "run.json"]).run().exits(0);
+    place.nstar(["report", "run.json", "--format", "folded"]).run().exits(2).complains("--profile");
+}

@@ -1,0 +1,205 @@
+//! Samples what runs on the processors: the stacks of every thread of some processes, by perf_event_open(2).
+//!
+//! An event counts the processor time of one thread on one processor, and of all that the thread starts later. Its
+//! samples go to a ring buffer that all events of the processor share, which a thread of ours empties. Needs neither
+//! perf nor hardware counters.
+
+mod event;
+mod record;
+mod ring;
+
+use std::{
+    collections::BTreeSet,
+    io,
+    os::fd::OwnedFd,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use analysis::{profile::Sampled, run::ProfileTrouble};
+
+use self::{event::Depth, ring::Ring};
+use crate::kernel_files::{KernelPaths, Pid, numbered_entries, read_or_empty};
+
+/// Samples per second of processor time: not a round number, so that nothing that repeats ten times a second keeps step.
+const HERTZ: u32 = 99;
+
+/// How often the ring buffers are emptied: each has room for several times as much.
+const EMPTYING: Duration = Duration::from_millis(100);
+
+/// Samples processes until it is stopped, or its time is over.
+#[derive(Debug)]
+pub struct Profiler {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Sampled>,
+}
+
+impl Profiler {
+    /// Begins to sample all threads of these processes and those that they start, for at most this long.
+    ///
+    /// # Errors
+    /// What keeps it from sampling anything.
+    pub fn start(pids: &BTreeSet<Pid>, most: Duration) -> Result<Self, ProfileTrouble> {
+        let mut events = Events::default();
+        pids.iter().try_for_each(|pid| events.open(*pid))?;
+        if events.rings.is_empty() {
+            return Err(ProfileTrouble::NotHere);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let sample = move || events.sample(most, &stopped);
+        let thread = thread::Builder::new().name("profiler".into()).spawn(sample);
+        let thread = thread.map_err(|error| unavailable(&error))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it. Returns what was sampled.
+    pub fn stop(self) -> Sampled {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// The events of all threads, and the ring buffer of each processor.
+#[derive(Debug, Default)]
+struct Events {
+    depth: Depth,
+    rings: Vec<(u32, Ring)>,
+    events: Vec<OwnedFd>,
+    left_out: u64,
+}
+
+impl Events {
+    /// Opens an event for every thread of a process on every processor. One that has ended has none.
+    fn open(&mut self, pid: Pid) -> Result<(), ProfileTrouble> {
+        let threads = KernelPaths::default().process(pid).join("task");
+        for thread in numbered_entries(&threads).unwrap_or_default() {
+            for processor in 0..event::processors() {
+                match self.open_on(thread, processor) {
+                    Ok(()) => {}
+                    Err(error) => match error.raw_os_error() {
+                        Some(libc::ESRCH | libc::ENODEV) => {}
+                        Some(libc::EMFILE | libc::ENFILE) if !self.rings.is_empty() => {
+                            self.left_out += 1;
+                            break;
+                        }
+                        Some(libc::EACCES | libc::EPERM) => return Err(refused()),
+                        _ => return Err(unavailable(&error)),
+                    },
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn open_on(&mut self, thread: u32, processor: u32) -> io::Result<()> {
+        let event = match event::open(thread, processor, self.depth) {
+            Err(error) if is_refusal(&error) && self.depth == Depth::Everything => {
+                self.depth = Depth::ProgramAlone;
+                event::open(thread, processor, self.depth)?
+            }
+            other => other?,
+        };
+        match self.rings.iter().find(|(of, _)| *of == processor) {
+            Some((_, ring)) => {
+                event::redirect(&event, ring.event())?;
+                self.events.push(event);
+            }
+            None => self.rings.push((processor, Ring::new(event)?)),
+        }
+        Ok(())
+    }
+
+    fn sample(mut self, most: Duration, stop: &AtomicBool) -> Sampled {
+        let began = Instant::now();
+        let with_kernel = self.depth == Depth::Everything;
+        let mut sampled = Sampled { hertz: HERTZ, with_kernel, ..Sampled::default() };
+        let mut lost = 0;
+        let mut buffer = Vec::new();
+        loop {
+            let over = stop.load(Ordering::Relaxed) || began.elapsed() >= most;
+            if over {
+                sampled.elapsed_s = began.elapsed().as_secs_f64();
+            }
+            for (_, ring) in &mut self.rings {
+                buffer.clear();
+                ring.empty_into(&mut buffer);
+                lost += record::read_into(&buffer, &mut sampled);
+            }
+            if over {
+                break;
+            }
+            thread::park_timeout(EMPTYING.min(most.saturating_sub(began.elapsed())));
+        }
+        sampled.troubles = self.troubles(lost);
+        sampled
+    }
+
+    fn troubles(&self, lost: u64) -> Vec<ProfileTrouble> {
+        let left_out = self.left_out;
+        [
+            (self.depth == Depth::ProgramAlone)
+                .then(|| ProfileTrouble::WithoutKernel { paranoid: paranoid() }),
+            (left_out > 0).then_some(ProfileTrouble::TooManyThreads { left_out }),
+            (lost > 0).then_some(ProfileTrouble::Lost { samples: lost }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+fn refused() -> ProfileTrouble {
+    ProfileTrouble::Refused { paranoid: paranoid() }
+}
+
+fn unavailable(error: &io::Error) -> ProfileTrouble {
+    ProfileTrouble::Unavailable { os_error: error.raw_os_error().unwrap_or_default() }
+}
+
+fn paranoid() -> Option<i32> {
+    let path = KernelPaths::default().proc.join("sys/kernel/perf_event_paranoid");
+    read_or_empty(&path).trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process of ours, busy in its own code: whatever the machine does meanwhile, all samples of it are of it.
+    #[test]
+    fn a_busy_process_is_sampled() {
+        let mut busy =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
+        let pid = busy.id();
+        let sampled = Profiler::start(&[pid].into(), Duration::from_secs(10)).map(|profiler| {
+            // As long as it takes for a busy machine to run it for a moment.
+            thread::sleep(Duration::from_millis(1_000));
+            profiler.stop()
+        });
+        busy.kill().and_then(|()| busy.wait()).expect("it ends");
+        match sampled {
+            Err(trouble) => eprintln!("SKIPPED: the kernel lets nothing be sampled here: {trouble:?}"),
+            Ok(sampled) => {
+                assert!(!sampled.stacks.is_empty(), "{sampled:?}");
+                assert!(sampled.stacks.keys().all(|stack| stack.pid == pid), "{sampled:?}");
+                assert!(sampled.elapsed_s >= 1.0 && sampled.elapsed_s < 10.0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_that_has_ended_cannot_be_sampled() {
+        let started = Profiler::start(&[u32::MAX / 2].into(), Duration::from_secs(1));
+        assert!(matches!(started, Err(ProfileTrouble::NotHere)), "{started:?}");
+    }
+}

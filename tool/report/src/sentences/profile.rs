@@ -1,0 +1,161 @@
+//! Sentences on where the processor time of each tier goes.
+
+use analysis::run::{Function, HotFunction, Profile, ProfileTrouble, Run, TierProfile};
+
+use super::holders;
+use crate::number::{self, percent};
+
+/// Names are cut to so many characters: those of C++ and Rust hold whole types.
+const NAME_MAX: usize = 80;
+
+/// What the profile says of the verdict: the tier that holds the bottleneck, or else the busiest, and what is missing.
+pub(crate) fn profile(run: &Run) -> Option<String> {
+    let profile = run.profile.as_ref()?;
+    let told = holder(run, profile).map(tier);
+    Some(told.into_iter().chain(troubles(profile)).collect::<Vec<_>>().join(" "))
+}
+
+fn holder<'a>(run: &Run, profile: &'a Profile) -> Option<&'a TierProfile> {
+    let holder = run.verdict.bottleneck.identity.as_ref().and_then(|identity| identity.processes());
+    let is_holder = |tier: &&TierProfile| {
+        holder.is_some_and(|of| of.role == tier.processes.role && of.name == tier.processes.name)
+    };
+    profile.tiers.iter().find(is_holder).or(profile.tiers.first())
+}
+
+/// `41 % (38–45 %) of nginx’s CPU is in deflate_slow (libz.so.1), called from ngx_http_gzip_body_filter.`
+pub(crate) fn tier(of: &TierProfile) -> String {
+    let name = &of.processes.name;
+    let in_kernel = |share| format!(" {} of all of it is in the kernel.", percent(share));
+    let kernel = of.kernel_share.map_or_else(String::new, in_kernel);
+    let Some(HotFunction { function, share, share_ci, caller }) = &of.hottest else {
+        return format!("No function of {name} could be told.{kernel}");
+    };
+    let caller =
+        caller.as_ref().map_or_else(String::new, |caller| format!(", called from {}", called(caller, name)));
+    format!(
+        "{} ({}) of {name}’s CPU is in {}{caller}.{kernel}",
+        percent(*share),
+        number::percent_interval(*share_ci),
+        called(function, name)
+    )
+}
+
+/// A function within a sentence of a tier.
+fn called(of: &Function, tier: &str) -> String {
+    let Function { name, module, offset, .. } = of;
+    match (name.is_empty(), offset) {
+        // Code that was made as the program ran is in no file.
+        (false, _) if module == tier || module.starts_with('[') => format!("`{}`", short(name)),
+        (false, _) => format!("`{}` ({})", short(name), short(module)),
+        (true, Some(offset)) => format!("code without a name at {}+{offset:#x}", short(module)),
+        (true, None) if module.starts_with('[') => "code made at run time, which has no name".to_owned(),
+        (true, None) => format!("code without a name in {}", short(module)),
+    }
+}
+
+/// A function by itself: `deflate_slow`, `libz.so.1+0x5000`.
+pub(crate) fn function(of: &Function) -> String {
+    let Function { name, module, offset, .. } = of;
+    match (name.is_empty(), offset) {
+        (false, _) => name.clone(),
+        (true, Some(offset)) => format!("{module}+{offset:#x}"),
+        (true, None) if module.is_empty() => "[unknown]".to_owned(),
+        (true, None) => format!("[{}]", module.trim_matches(['[', ']'])),
+    }
+}
+
+/// Text of at most [`NAME_MAX`] characters.
+pub(crate) fn short(name: &str) -> String {
+    match name.char_indices().nth(NAME_MAX) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+        None => name.to_owned(),
+    }
+}
+
+/// What is missing, a sentence each.
+pub(crate) fn troubles(of: &Profile) -> Vec<String> {
+    of.troubles.iter().map(trouble).collect()
+}
+
+fn trouble(of: &ProfileTrouble) -> String {
+    let level = |paranoid: &Option<i32>| {
+        paranoid.map_or_else(String::new, |level| format!(" (kernel.perf_event_paranoid is {level})"))
+    };
+    match of {
+        ProfileTrouble::Refused { paranoid } => format!(
+            "Where the CPU time goes is not known: the kernel lets this user sample none of these processes{}. Run nstar as \
+             root, or set kernel.perf_event_paranoid to 2 or less for processes of your own.",
+            level(paranoid)
+        ),
+        ProfileTrouble::WithoutKernel { paranoid } => format!(
+            "The kernel’s part of the CPU time is not in the profile{}: as root, or with 1, it would be.",
+            level(paranoid)
+        ),
+        ProfileTrouble::Unavailable { os_error } => format!(
+            "Where the CPU time goes is not known: the kernel cannot sample here (perf_event_open fails with error {os_error})."
+        ),
+        ProfileTrouble::TooManyThreads { left_out } => format!(
+            "{} threads are not in the profile: raise the limit on open files (ulimit -n).",
+            number::count(*left_out)
+        ),
+        ProfileTrouble::Lost { samples } => format!("{} samples were lost.", number::count(*samples)),
+        ProfileTrouble::Ended { processes } => format!(
+            "Functions of {} processes that ended meanwhile could not be named.",
+            number::count((*processes).into())
+        ),
+        ProfileTrouble::NotHere => {
+            "Where the CPU time goes is not known: only processes of this host can be profiled, and \
+                                    none of the server’s was seen here."
+                .to_owned()
+        }
+        ProfileTrouble::Elsewhere { tiers } => {
+            let names: Vec<_> = tiers.iter().map(holders::processes).collect();
+            format!("Only this host is profiled, and not {}.", names.join(", "))
+        }
+        ProfileTrouble::Idle => "Nothing of the server took CPU time that a profile could show.".to_owned(),
+        ProfileTrouble::Unknown => "A newer version of nstar says more about the profile.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::run::Processes;
+
+    fn function(name: &str, module: &str) -> Function {
+        Function { name: name.into(), module: module.into(), ..Function::default() }
+    }
+
+    fn of(function: Function, caller: Option<Function>) -> TierProfile {
+        let hottest = HotFunction { function, share: 0.412, share_ci: [0.38, 0.45], caller };
+        let processes = Processes { name: "nginx".into(), ..Processes::default() };
+        TierProfile { processes, hottest: Some(hottest), ..TierProfile::default() }
+    }
+
+    #[test]
+    fn the_hottest_function_is_named_with_its_library_and_caller() {
+        let filter = function("ngx_http_gzip_body_filter", "nginx");
+        let told = tier(&of(function("deflate_slow", "libz.so.1"), Some(filter)));
+        assert_eq!(
+            told.replace('\u{202f}', " "),
+            "41 % (38–45 %) of nginx’s CPU is in `deflate_slow` (libz.so.1), called from `ngx_http_gzip_body_filter`."
+        );
+    }
+
+    #[test]
+    fn code_without_a_name_is_told_by_its_place() {
+        let place = Function { offset: Some(0x5000), ..function("", "libz.so.1") };
+        let told = TierProfile { kernel_share: Some(0.2), ..of(place, None) };
+        assert_eq!(
+            tier(&told).replace('\u{202f}', " "),
+            "41 % (38–45 %) of nginx’s CPU is in code without a name at libz.so.1+0x5000. 20 % of all of it is in the kernel."
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_allow_it() {
+        let told = trouble(&ProfileTrouble::Refused { paranoid: Some(3) });
+        assert!(told.contains("kernel.perf_event_paranoid is 3") && told.contains("as root"), "{told}");
+    }
+}
