@@ -31,6 +31,10 @@ const TOO_SMALL: [f64; 2] = [3.0, 0.05];
 /// the server changes.
 const COMPARED: [f64; 2] = [0.2, 4.0];
 
+/// Where responses come less evenly by this factor than the holds in one user's response times can make them, that is not
+/// because of the holds.
+const UNLIKE: f64 = 4.0;
+
 /// The standard error of the logarithm of a number of workers that is told by both standard deviations.
 const ERROR: f64 = 0.3;
 
@@ -47,8 +51,10 @@ const OTHERWISE: f64 = 0.01;
 /// What is known of the time for which a lock is held or a worker works.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Variation {
-    /// Its squared coefficient of variation, with what the host adds.
-    squared: f64,
+    /// Its squared coefficient of variation, by how evenly responses come; with what the host adds, which may be much.
+    seen: f64,
+    /// The largest that it can be, by one user's response times: they vary by no less than the hold in them.
+    most: f64,
     /// About how much of that the host may add.
     of_the_host: f64,
 }
@@ -65,26 +71,30 @@ impl Variation {
             Some(sum / responses as f64)
         };
         let found = Self {
-            squared: weighted(dispersion)?,
+            seen: weighted(dispersion)?,
+            most: alone_in_holds(curve)?.powi(2),
             of_the_host: weighted(|step| Some(OF_THE_HOST.powi(2) * step.completed as f64))?,
         };
-        (responses >= RESPONSES_MIN && found.squared.is_finite()).then_some(found)
+        (responses >= RESPONSES_MIN && found.squared().is_finite()).then_some(found)
+    }
+
+    /// The squared coefficient of variation, with what the host adds.
+    fn squared(&self) -> f64 {
+        self.seen.min(self.most)
     }
 
     /// Two bounds of the squared coefficient of variation, from 0 (constant times) to 1 (exponential times).
     pub(crate) fn bounds(&self) -> [f64; 2] {
-        let least = (self.squared - self.of_the_host) / TOO_LARGE;
+        let least = (self.squared() - self.of_the_host) / TOO_LARGE;
         let [times, besides] = TOO_SMALL;
-        [least.clamp(0.0, 1.0), (times * self.squared + besides).clamp(0.0, 1.0)]
+        [least.clamp(0.0, 1.0), (times * self.squared() + besides).clamp(0.0, 1.0)]
     }
 
     /// The number of workers that would make one user's response times vary as they do, if nothing else varied.
-    fn workers(&self, curve: &Curve) -> Option<f64> {
-        let [least, most] = COMPARED;
-        let told = (least..most).contains(&self.squared) && self.of_the_host < self.squared / 4.0;
-        let deviation_us = deviation_us(curve.steps().first().filter(|step| step.users == 1)?)?;
-        let hold_us = 1e6 / curve.maximum().0;
-        told.then_some(deviation_us / (hold_us * self.squared.sqrt()))
+    fn workers(&self) -> Option<f64> {
+        let compared = (COMPARED[0]..COMPARED[1]).contains(&self.squared());
+        let told = compared && self.of_the_host < self.squared() / 4.0 && self.seen < UNLIKE * self.most;
+        told.then_some((self.most / self.squared()).sqrt())
     }
 }
 
@@ -100,8 +110,7 @@ impl Scatter {
         if waiting::fall(curve).is_some() {
             return None;
         }
-        let workers = Variation::of(curve)?.workers(curve).filter(|workers| *workers > 0.0)?;
-        workers.is_finite().then_some(Self { workers })
+        Some(Self { workers: Variation::of(curve)?.workers()? })
     }
 
     /// The density of its logarithm with so many workers.
@@ -127,10 +136,12 @@ fn dispersion(step: &Step) -> Option<f64> {
     Some(error.powi(2) * step.completed as f64)
 }
 
-/// The standard deviation of response times that follow each other without a queue, from the interval of their mean.
-fn deviation_us(step: &Step) -> Option<f64> {
-    let half = step.response_relative_half_width()?;
-    Some(half / NORMAL_95 * step.response_time_us.mean * (step.completed as f64).sqrt())
+/// The standard deviation of one user's response times, which follow each other without a queue, from the interval of their
+/// mean; over the mean time between two responses while users queue.
+fn alone_in_holds(curve: &Curve) -> Option<f64> {
+    let alone = curve.steps().first().filter(|step| step.users == 1)?;
+    let error_us = alone.response_relative_half_width()? / NORMAL_95 * alone.response_time_us.mean;
+    Some(error_us * (alone.completed as f64).sqrt() * curve.maximum().0 / 1e6)
 }
 
 #[cfg(test)]
@@ -139,11 +150,19 @@ mod tests {
 
     #[test]
     fn a_constant_time_has_a_narrow_range_and_an_exponential_one_is_told_from_it() {
-        let bounds = |squared: f64| Variation { squared, of_the_host: 0.01 }.bounds();
+        let bounds = |seen: f64| Variation { seen, most: 16.0, of_the_host: 0.01 }.bounds();
         assert!(bounds(0.002)[1] < 0.1 && bounds(0.002)[0] == 0.0);
         assert!(bounds(1.0)[0] > 0.4 && bounds(1.0)[1] == 1.0);
-        let noisy = Variation { squared: 1.0, of_the_host: 2.0 }.bounds();
+        let noisy = Variation { seen: 1.0, most: 16.0, of_the_host: 2.0 }.bounds();
         assert_eq!(noisy, [0.0, 1.0], "all of it may be the host's");
+    }
+
+    #[test]
+    fn a_host_that_wavers_makes_no_times_vary() {
+        let wavers = Variation { seen: 0.9, most: 0.01, of_the_host: 0.05 };
+        assert!(wavers.bounds()[1] < 0.1 && wavers.workers().is_none(), "one user's times are constant");
+        let four = Variation { seen: 1.0, most: 16.0, of_the_host: 0.05 };
+        assert_eq!(four.workers(), Some(4.0));
     }
 
     #[test]
