@@ -70,7 +70,7 @@ pub(super) fn models(curve: &Curve, laws: &Laws, saturation: &Saturation, contex
         return Models::default();
     }
     let think_us = context.load.think_time_us;
-    let alone = curve.steps().first().filter(|step| step.users == 1 && step.completed > 0);
+    let alone = curve.alone().filter(|step| step.completed > 0);
     let alone_us = alone.map(|step| step.response_time_us.mean);
     let steps: Vec<&Step> = curve.steps().iter().collect();
     Models {

@@ -166,6 +166,11 @@ impl Curve {
         self.steps
     }
 
+    /// The step of one user, if there is one.
+    pub(crate) fn alone(&self) -> Option<&Step> {
+        self.steps.first().filter(|step| step.users == 1)
+    }
+
     /// The step measured nearest to N*, or the last one.
     pub fn star(&self) -> Option<&Step> {
         self.steps.get(self.star)

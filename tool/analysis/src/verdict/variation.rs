@@ -98,7 +98,8 @@ impl Variation {
     }
 }
 
-/// How likely the response times of one user vary as they do, by the number of workers.
+/// How many times as likely the response times of one user vary as they do with a number of workers, as with something that is
+/// neither a lock nor a pool.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scatter {
     workers: f64,
@@ -113,19 +114,13 @@ impl Scatter {
         Some(Self { workers: Variation::of(curve)?.workers()? })
     }
 
-    /// The density of its logarithm with so many workers.
+    /// The ratio of the densities of its logarithm.
     pub(super) fn with(self, workers: u32) -> f64 {
         let beyond = (self.workers / f64::from(workers)).ln();
-        let errors = beyond / ERROR;
-        let alone = (-errors * errors / 2.0).exp() / (ERROR * (2.0 * std::f64::consts::PI).sqrt());
-        let others =
-            if beyond > 0.0 { Self::otherwise() } else { Self::otherwise() * (-errors * errors / 2.0).exp() };
-        (HARDLY * alone + (1.0 - HARDLY) * others).max(OTHERWISE)
-    }
-
-    /// The same with something that is neither a lock nor a pool.
-    pub(super) fn otherwise() -> f64 {
-        1.0 / WIDE
+        let fit = (-(beyond / ERROR).powi(2) / 2.0).exp();
+        let alone = WIDE * fit / (ERROR * (2.0 * std::f64::consts::PI).sqrt());
+        let others = if beyond > 0.0 { 1.0 } else { fit };
+        (HARDLY * alone + (1.0 - HARDLY) * others).max(WIDE * OTHERWISE)
     }
 }
 
@@ -139,7 +134,7 @@ fn dispersion(step: &Step) -> Option<f64> {
 /// The standard deviation of one user's response times, which follow each other without a queue, from the interval of their
 /// mean; over the mean time between two responses while users queue.
 fn alone_in_holds(curve: &Curve) -> Option<f64> {
-    let alone = curve.steps().first().filter(|step| step.users == 1)?;
+    let alone = curve.alone()?;
     let error_us = alone.response_relative_half_width()? / NORMAL_95 * alone.response_time_us.mean;
     Some(error_us * (alone.completed as f64).sqrt() * curve.maximum().0 / 1e6)
 }
@@ -172,7 +167,9 @@ mod tests {
         assert!(four.with(1) >= 5.0 * four.with(9), "nine workers would vary by more");
         let densities = |workers: u32| -> f64 {
             let step = 0.01;
-            (-300..500).map(|at| Scatter { workers: (f64::from(at) * step).exp() }.with(workers) * step).sum()
+            (-300..500)
+                .map(|at| Scatter { workers: (f64::from(at) * step).exp() }.with(workers) / WIDE * step)
+                .sum()
         };
         assert!((densities(1) - 1.0).abs() < 0.2, "{}", densities(1));
     }

@@ -172,7 +172,7 @@ pub(super) fn seen_asleep(curve: &Curve, of: &Processes) -> Option<Seen> {
 
 /// Threads at one futex with a single user.
 fn alone(curve: &Curve, of: &Processes) -> Option<f64> {
-    let step = curve.steps().first().filter(|step| step.users == 1)?;
+    let step = curve.alone()?;
     Some(group(step, of)?.waiters?.at_one?.mean)
 }
 

@@ -147,7 +147,7 @@ pub(super) fn queue_at_locks(curve: &Curve, of: &Processes) -> bool {
 
 /// Evidence that one user alone waited for a disk most of the time, though none is busy.
 pub(super) fn alone_at_the_disk(curve: &Curve) -> Option<Seen> {
-    let alone = curve.steps().first().filter(|step| step.users == 1)?;
+    let alone = curve.alone()?;
     let most = |group: &&Group| group.found_disk_waiting >= WAITING_THREAD;
     let found = alone
         .usage
@@ -193,7 +193,7 @@ pub(super) fn number_served(curve: &Curve) -> Option<Seen> {
 /// user alone, or of a few users if theirs is clearly shorter. Queueing only lengthens it, so something else lengthened
 /// that of one user. Needs a step of one user.
 pub(super) fn unqueued(curve: &Curve) -> Option<(f64, f64)> {
-    let alone = curve.steps().first().filter(|step| step.users == 1 && step.completed > 0)?;
+    let alone = curve.alone().filter(|step| step.completed > 0)?;
     let answered = curve.steps().iter().filter(|step| step.completed > 0);
     let us = |step: &Step| step.response_time_us.mean;
     let shortest = answered.min_by(|a, b| us(a).total_cmp(&us(b)))?;

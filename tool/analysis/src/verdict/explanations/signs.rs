@@ -173,17 +173,7 @@ fn pausing(curve: &Curve) -> Option<Sign> {
 fn scatter(curve: &Curve) -> Option<Sign> {
     let scatter = Scatter::of(curve)?;
     let small_pools = (2..SMALL_POOL).map(|workers| scatter.with(workers)).collect();
-    let otherwise = Scatter::otherwise();
-    let (rate_limit, accept_queue, upstream, other) = (otherwise, otherwise, otherwise, otherwise);
-    Some(Sign {
-        one: scatter.with(1),
-        pool: scatter.with(SMALL_POOL),
-        small_pools,
-        accept_queue,
-        rate_limit,
-        upstream,
-        other,
-    })
+    Some(Sign { one: scatter.with(1), pool: scatter.with(SMALL_POOL), small_pools, ..Sign::NONE })
 }
 
 #[cfg(test)]
