@@ -194,6 +194,19 @@ impl Standing {
         (!widths.is_empty()).then_some(mean * (self.rounds as f64).sqrt())
     }
 
+    /// Whether two variants that are not in order may yet differ by this factor or more, in what would put them in order.
+    pub(crate) fn may_differ_by(&self, factor: f64) -> bool {
+        let near = factor.ln();
+        let is_open = |(one, other)| self.behind(one, other).is_none() && self.behind(other, one).is_none();
+        let may_differ = |(one, other): (usize, usize)| {
+            let by_cpu = [one, other].iter().any(|variant| self.bounds[*variant].1);
+            let seen = if by_cpu { &self.cpu } else { &self.throughput };
+            let interval = seen.differences.get(&(one, other));
+            interval.is_none_or(|Interval { ends: [low, high], .. }| *low <= -near || *high >= near)
+        };
+        self.throughput.differences.keys().any(|pair| is_open(*pair) && may_differ(*pair))
+    }
+
     /// Whether the next look is at this variant too: what others are compared with stays.
     fn stays_in(&self, variant: usize) -> bool {
         self.baseline == Some(variant) || !self.is_settled(variant)
@@ -421,6 +434,22 @@ mod tests {
     }
 
     /// Where the generator was the limit, CPU time per request tells apart what throughput cannot.
+    /// Half of a percent of scatter tells that two variants differ by less than 10 %, and not that they differ by 1 %.
+    #[test]
+    fn what_cannot_differ_much_is_known_before_the_order() {
+        let (mut random, mut points) = (Rng::with_seed(6), CriticalPoints::default());
+        let mut of = |truth: [f64; 3], scatter: f64| {
+            let row =
+                |truth: f64| (0..6).map(|_| Some(truth * (scatter * normal(&mut random)).exp())).collect();
+            let figures: Vec<Vec<Option<f64>>> = truth.map(row).into();
+            standing(&rows(&figures), None, Progress::UnderWay, &mut points).expect("six rounds")
+        };
+        let close = of([100.0, 100.1, 150.0], 0.005);
+        assert!(close.behind(0, 2).is_some() && !close.is_settled(0));
+        assert!(!close.may_differ_by(1.1) && close.may_differ_by(1.0001));
+        assert!(of([100.0, 100.1, 150.0], 0.1).may_differ_by(1.1), "nothing is known of the first two");
+    }
+
     #[test]
     fn lower_bounds_are_in_order_by_cpu_time() {
         let around = |figure: f64, scatter: f64| {

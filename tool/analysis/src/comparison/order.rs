@@ -57,7 +57,13 @@ pub struct StillOpen {
     /// Half the width of an interval of the logarithm of the ratio of two of them, if there were one round; after n rounds it is
     /// this over the square root of n. `None` where rounds are too few to tell.
     pub scatter: Option<f64>,
+    /// Whether two of them may differ by [`WORTH_FINDING`] or more, as far as is known.
+    pub may_differ_much: bool,
 }
+
+/// Variants that differ by this factor are to be told apart before rounds go to those that differ by less: an indifference zone
+/// (Bechhofer 1954).
+const WORTH_FINDING: f64 = 1.1;
 
 /// What further rounds of a workload may yet put in order.
 pub fn still_open(work: &Workload) -> StillOpen {
@@ -69,6 +75,7 @@ pub fn still_open(work: &Workload) -> StillOpen {
     StillOpen {
         variants: open.map(|(_, index)| work.entries[*index].variant.clone()).collect(),
         scatter: seen.as_ref().and_then(Standing::scatter),
+        may_differ_much: seen.as_ref().is_none_or(|seen| seen.may_differ_by(WORTH_FINDING)),
     }
 }
 
