@@ -1,6 +1,13 @@
 //! How a command ends: the exit codes are a contract.
 
-use std::{env, ffi::OsStr, fmt::Display, path::Path, process::ExitCode};
+use std::{
+    env,
+    ffi::OsStr,
+    fmt::Display,
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+};
 
 /// How a finished command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +80,8 @@ pub fn warn(message: impl Display) {
 
 /// Prints a line on stderr, and nothing that steers a terminal.
 pub fn say(line: &str) {
-    eprintln!("{}", report::printable(line));
+    // A terminal that has gone away loses the line, and nothing else.
+    let _ = writeln!(io::stderr(), "{}", report::printable(line));
 }
 
 /// Why a command could not do its work, for the person who ran it.

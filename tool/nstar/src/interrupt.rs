@@ -1,7 +1,7 @@
-//! SIGINT and SIGTERM: the first asks for a clean end, the second ends at once.
+//! SIGINT and SIGTERM: the first asks for a clean end, the second ends at once. So does SIGHUP, for what measures at a terminal.
 
 use std::{
-    io,
+    fs, io,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -11,7 +11,7 @@ use std::{
 };
 
 use signal_hook::{
-    consts::{SIGINT, SIGTERM},
+    consts::{SIGHUP, SIGINT, SIGTERM},
     flag,
     iterator::Signals,
     low_level,
@@ -41,7 +41,19 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Listens the same way, but lets a second signal end the process only some time after the first, so that a farewell
+    /// Listens the same way, and to a terminal that goes away, so that what was measured until then is kept. Under `nohup` that
+    /// changes nothing.
+    pub fn listen_at_terminal() -> io::Result<Self> {
+        let interrupt = Self::listen()?;
+        if !ignores_hangup() {
+            // The kernel and the shell may both say so: the second is no wish to end at once.
+            flag::register_usize(SIGHUP, interrupt.signal.clone(), SIGHUP as usize)?;
+            flag::register(SIGHUP, interrupt.asked.clone())?;
+        }
+        Ok(interrupt)
+    }
+
+    /// Listens to SIGINT and SIGTERM, but lets a second one end the process only some time after the first, so that a farewell
     /// can be sent. Starts a thread, so it is not for processes that fork.
     pub fn listen_patiently() -> io::Result<Self> {
         let interrupt = Self::default();
@@ -83,4 +95,12 @@ impl Interrupt {
     pub fn signal(&self) -> Option<i32> {
         i32::try_from(self.signal.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
     }
+}
+
+/// Whether SIGHUP was ignored when this process began, as `nohup` has it.
+fn ignores_hangup() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 << (SIGHUP - 1) != 0)
 }

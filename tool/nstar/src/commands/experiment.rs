@@ -73,7 +73,7 @@ impl Session {
     /// Where signals cannot be listened for.
     pub fn begin(conditions: &Conditions) -> Result<Self, Failure> {
         Ok(Self {
-            interrupt: Interrupt::listen().map_err(Failure::failed)?,
+            interrupt: Interrupt::listen_at_terminal().map_err(Failure::failed)?,
             keeps_single: false,
             split: if conditions.share_cores { None } else { cores::split(&cores::available()) },
         })

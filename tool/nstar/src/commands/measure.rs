@@ -39,12 +39,12 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
     let mut plan = sweep_plan(flags)?;
     confine(&flags.target, &flags.generate)?;
     if let Some(repeats) = flags.repeat.repeats {
-        let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+        let interrupt = Interrupt::listen_at_terminal().map_err(Failure::failed)?;
         return repeats::run(flags, repeats, &plan, &interrupt);
     }
     let files = output::Files::plan(&flags.output)?;
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
-    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let interrupt = Interrupt::listen_at_terminal().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     advise(&plan, &progress);
     let run = sweep::sweep(&plan, &interrupt.asked, &mut progress).map_err(failed)?.run;
@@ -136,7 +136,7 @@ pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
     confine(&flags.target, &flags.generate)?;
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
-    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let interrupt = Interrupt::listen_at_terminal().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let run = single::load(&plan, &interrupt.asked, &mut progress).map_err(failed)?.run;
     progress.finish();
@@ -154,7 +154,7 @@ fn ceiling(flags: &Load) -> Result<Exit, Failure> {
     let nowhere = Url::from_str("http://127.0.0.1/").map_err(Failure::failed)?;
     let scenario = Scenario::single(&nowhere, RequestTemplate::default()).map_err(Failure::failed)?;
     let plan = plan::plan(&flags.target, scenario);
-    let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+    let interrupt = Interrupt::listen_at_terminal().map_err(Failure::failed)?;
     let time = flags.duration.unwrap_or(CEILING_DURATION);
     let ceiling = Ceiling::measure(&plan, time, &interrupt.asked).map_err(Failure::failed)?;
     let Ceiling { requests_per_s, cpu_s, reached_per_s, threads } = ceiling;

@@ -171,7 +171,7 @@ fn too_few_descriptors_are_told_with_the_command_that_lifts_the_limit() {
 #[test]
 fn an_interrupted_sweep_ends_cleanly_with_what_was_measured() {
     let (place, nginx) = (Place::beside_others(), Server::nginx("0"));
-    for (name, code) in [("INT", 130), ("TERM", 143)] {
+    for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let mut running = place.nstar(["sweep", &nginx.url("/"), "-d", "2s"]).start();
         running.wait_for_stderr(" users ");
         running.signal(name);
@@ -181,6 +181,19 @@ fn an_interrupted_sweep_ends_cleanly_with_what_was_measured() {
         assert!(run["warnings"].to_string().contains("interrupted"), "{}", run["warnings"]);
         assert!(std::fs::metadata(place.path("report.html")).is_ok());
     }
+}
+
+#[test]
+fn a_sweep_under_nohup_outlives_its_terminal() {
+    let (place, nginx) = (Place::beside_others(), Server::nginx("0"));
+    let sweep = ["sweep", &nginx.url("/"), "-c", "1,2", "-d", "1s"];
+    let mut running = place.wrapped(["nohup"], sweep).start();
+    running.wait_for_stderr(" users ");
+    running.signal("HUP");
+    let outcome = running.finish();
+    assert_ne!(outcome.status.code(), Some(129), "{outcome}");
+    let run = place.run_file();
+    assert_eq!(run["steps"].as_array().map(Vec::len), Some(2), "{outcome}");
 }
 
 #[test]
