@@ -278,8 +278,22 @@ pub struct Workload {
 pub enum Users {
     /// As many as this text says, in one load.
     Fixed(String),
-    /// A sweep.
-    Swept(UsersRange),
+    /// A sweep of a range, if there are two of these numbers; of a list, if there are more. Each may hold names.
+    Swept(Vec<String>),
+}
+
+impl Users {
+    /// What a sweep says in place of a number.
+    pub(crate) const EXPECTED: &str = "a number, a range [1, 256], or an ascending list";
+
+    /// The users of a sweep: a range of two numbers, or a list of more; `None` where they do not ascend.
+    pub(crate) fn range(numbers: Vec<u32>) -> Option<UsersRange> {
+        match *numbers.as_slice() {
+            [lo, hi] => (lo < hi).then_some(UsersRange::Range { lo, hi }),
+            [_, _, ..] => numbers.is_sorted_by(|a, b| a < b).then_some(UsersRange::List(numbers)),
+            _ => None,
+        }
+    }
 }
 
 /// What the page cache holds when a step begins.

@@ -623,6 +623,26 @@ users = 3
     }
 
     #[test]
+    fn the_ends_of_a_sweep_may_vary() {
+        let users = |text: &str| {
+            let text = EXAMPLE.replace("users = 3", &format!("users = {text}"));
+            let experiment = read(Path::new("mine.toml"), &text, &Disk).map_err(|error| error.to_string())?;
+            let of = |variant| TrialSetup { experiment: &experiment, variant, work: &experiment.works[0] };
+            Ok(experiment.variants.iter().map(|one| of(one).users_max(&places()).expect("users")).collect())
+        };
+        // Four workers twice, and one twice.
+        assert_eq!(users(r#"[1, "${workers}0"]"#), Ok::<Vec<u32>, String>(vec![40, 40, 10, 10]));
+        assert_eq!(users(r#"["1", 2, "5${workers}"]"#), Ok(vec![54, 54, 51, 51]));
+        let falls = users(r#"[2, "${workers}"]"#).expect_err("one worker");
+        assert!(
+            falls.contains("`users` must be a number, a range [1, 256], or an ascending list"),
+            "{falls}"
+        );
+        let unknown = users(r#"[2, "${worker}"]"#).expect_err("no such name");
+        assert!(unknown.contains("did you mean `workers`?"), "{unknown}");
+    }
+
+    #[test]
     fn names_are_filled_in_for_each_instance() {
         let experiment = example();
         let setup = TrialSetup {

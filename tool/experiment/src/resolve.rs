@@ -6,6 +6,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use analysis::search::UsersRange;
 use bytesize::ByteSize;
 use load::{Problem, RequestTemplate, Scenario, Url, document::DocumentError};
 use sweep::{
@@ -470,8 +471,19 @@ impl<'a> TrialSetup<'a> {
     pub(crate) fn users_max(&self, places: &Places) -> Result<u32, DocumentError> {
         match &self.work.users {
             Users::Fixed(text) => self.users(&self.work.target, text, places),
-            Users::Swept(range) => Ok(range.most()),
+            Users::Swept(numbers) => Ok(self.swept(numbers, places)?.most()),
         }
+    }
+
+    /// The users of a sweep: a range of two numbers, or a list of more.
+    pub(crate) fn swept(&self, numbers: &[String], places: &Places) -> Result<UsersRange, DocumentError> {
+        let values = self.values(places);
+        let at = self.at(self.work.target.line, &values);
+        let number = |text: &String| self.number(text, "users", at, 1..=USERS_MAX);
+        let users =
+            numbers.iter().map(|text| number(text).map(|users| u32::try_from(users).unwrap_or(u32::MAX)));
+        let users: Vec<u32> = users.collect::<Result<_, _>>()?;
+        Users::range(users).ok_or_else(|| at.wrong("users", Users::EXPECTED))
     }
 
     fn at<'v>(&self, line: usize, known: &'v Values) -> At<'v>

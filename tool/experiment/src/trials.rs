@@ -396,8 +396,6 @@ mod tests {
         path::Path,
     };
 
-    use analysis::search::UsersRange;
-
     use super::*;
     use crate::document::{Disk, read};
 
@@ -473,7 +471,7 @@ mod tests {
     #[test]
     fn time_for_tests_is_told_and_goes_to_more_rounds_where_there_are_none() {
         let mut experiment = experiment("8m");
-        experiment.works[1].users = Users::Swept(UsersRange::Range { lo: 1, hi: 64 });
+        experiment.works[1].users = Users::Swept(vec!["1".into(), "64".into()]);
         let mut trials = Trials::new(&experiment, 1, None);
         let (tests, all) = (trials.confirming.left(), Duration::from_secs(480));
         assert_eq!(tests, all / 10);

@@ -153,8 +153,9 @@ fn texts(experiment: &Experiment) -> Vec<&str> {
     for work in &experiment.works {
         targets.push(&work.target);
         all.extend([work.watch_database.as_str(), &work.database_password_file]);
-        if let Users::Fixed(users) = &work.users {
-            all.push(users);
+        match &work.users {
+            Users::Fixed(users) => all.push(users),
+            Users::Swept(users) => all.extend(users.iter().map(String::as_str)),
         }
     }
     for target in targets {

@@ -1,6 +1,5 @@
 //! `[[work]]` and `[[prepare]]`: loads, and what is done before them.
 
-use analysis::search::UsersRange;
 use load::{
     Connections,
     document::{DeValue, Field, Section, elements_of, number_of, text_of, wrong},
@@ -18,7 +17,7 @@ impl<'a> Reader<'a> {
     pub(super) fn work(self, mut section: Section<'a>) -> Result<Workload, DocumentError> {
         let users = match section.field("users") {
             Some(field) => self.users(field)?,
-            None => return Err(section.missing("users", "a number, a range [1, 256], or an ascending list")),
+            None => return Err(section.missing("users", Users::EXPECTED)),
         };
         let work = Workload {
             name: section.text("name")?.unwrap_or_default().into(),
@@ -93,7 +92,7 @@ impl<'a> Reader<'a> {
         table.entries().into_iter().map(weight).collect()
     }
 
-    /// A number, also as a text with names; a range `[1, 256]`; or an ascending list.
+    /// A number, a range `[1, 256]`, or an ascending list; each number may also be a text with names.
     fn users(self, field: Field<'a>) -> Result<Users, DocumentError> {
         match field.value {
             DeValue::String(_) => text_of(self.source, field).map(|text| Users::Fixed(text.into())),
@@ -105,16 +104,15 @@ impl<'a> Reader<'a> {
     }
 
     fn swept(self, field: Field<'a>) -> Result<Users, DocumentError> {
-        let read = |element| {
-            number_of(self.source, element, 1..=USERS_MAX)
-                .map(|users| u32::try_from(users).unwrap_or(u32::MAX))
+        let read = |element: Field<'a>| match element.value {
+            DeValue::String(_) => text_of(self.source, element).map(str::to_owned),
+            _ => number_of(self.source, element, 1..=USERS_MAX).map(|users| users.to_string()),
         };
-        let users: Vec<u32> =
+        let users: Vec<String> =
             elements_of(self.source, field)?.into_iter().map(read).collect::<Result<_, _>>()?;
-        match *users.as_slice() {
-            [lo, hi] if lo < hi => Ok(Users::Swept(UsersRange::Range { lo, hi })),
-            [_, _, _, ..] if users.is_sorted_by(|a, b| a < b) => Ok(Users::Swept(UsersRange::List(users))),
-            _ => Err(wrong(self.source, field, "one number, a range [1, 256], or an ascending list")),
-        }
+        // Where a number has names in it, their order is checked once those are filled in.
+        let numbers: Result<Vec<u32>, _> = users.iter().map(|text| text.parse()).collect();
+        let ascends = numbers.map_or(users.len() > 1, |numbers| Users::range(numbers).is_some());
+        if ascends { Ok(Users::Swept(users)) } else { Err(wrong(self.source, field, Users::EXPECTED)) }
     }
 }

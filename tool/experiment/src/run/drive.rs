@@ -46,54 +46,67 @@ impl Stage<'_> {
         setup: &TrialSetup<'_>,
         around: &mut Around<'_>,
     ) -> Result<Driven, RunError> {
-        let load_plan = self.load_plan(setup)?;
-        let circumstances = self.circumstances(setup);
-        let work = setup.work;
-        match (&self.plan.users, &work.users) {
+        match (&self.plan.users, &setup.work.users) {
             (None, Users::Fixed(users)) => {
-                let users = setup.users(&work.target, users, &self.places)?;
-                limits::ensure(users, load_plan.threads)?;
-                self.reset(setup, around.interrupt)?;
-                self.drop_if_cold()?;
-                let stop = Stop::Time(self.plan.step_max.or(self.time).unwrap_or(FIXED_LOAD));
-                let load_plan = LoadPlan {
-                    load: load_plan,
-                    users,
-                    stop,
-                    profile: None,
-                    observe: Observe::default(),
-                    generators: Generators::default(),
-                    circumstances,
-                };
-                Ok(load(&load_plan, around.interrupt, around.listener)?)
+                let users = setup.users(&setup.work.target, users, &self.places)?;
+                self.load(setup, users, around)
             }
-            (Some(range), _) | (None, Users::Swept(range)) => {
-                limits::ensure(range.most(), load_plan.threads)?;
-                let search = self.search(range.clone());
-                let database = self.database(setup)?;
-                let sweep_plan = SweepPlan {
-                    load: load_plan,
-                    search,
-                    database,
-                    confirm: self.confirming(),
-                    profile: None,
-                    observe: Observe::default(),
-                    generators: Generators::default(),
-                    circumstances,
-                };
-                let interrupt = around.interrupt;
-                let mut in_the_way = None;
-                let mut before_step = || {
-                    let ready = self.reset(setup, interrupt).and_then(|()| self.drop_if_cold());
-                    ready.map_err(|error| {
-                        in_the_way = Some(error);
-                        "the reset failed".to_owned()
-                    })
-                };
-                let driven = sweep_with(&sweep_plan, &mut before_step, around.interrupt, around.listener);
-                driven.map_err(|error| in_the_way.unwrap_or_else(|| error.into()))
-            }
+            (None, Users::Swept(numbers)) => self.sweep(setup, setup.swept(numbers, &self.places)?, around),
+            (Some(range), _) => self.sweep(setup, range.clone(), around),
         }
+    }
+
+    fn load(
+        &mut self,
+        setup: &TrialSetup<'_>,
+        users: u32,
+        around: &mut Around<'_>,
+    ) -> Result<Driven, RunError> {
+        let (plan, circumstances) = (self.load_plan(setup)?, self.circumstances(setup));
+        limits::ensure(users, plan.threads)?;
+        self.reset(setup, around.interrupt)?;
+        self.drop_if_cold()?;
+        let plan = LoadPlan {
+            load: plan,
+            users,
+            stop: Stop::Time(self.plan.step_max.or(self.time).unwrap_or(FIXED_LOAD)),
+            profile: None,
+            observe: Observe::default(),
+            generators: Generators::default(),
+            circumstances,
+        };
+        Ok(load(&plan, around.interrupt, around.listener)?)
+    }
+
+    fn sweep(
+        &mut self,
+        setup: &TrialSetup<'_>,
+        users: UsersRange,
+        around: &mut Around<'_>,
+    ) -> Result<Driven, RunError> {
+        let (plan, circumstances) = (self.load_plan(setup)?, self.circumstances(setup));
+        limits::ensure(users.most(), plan.threads)?;
+        let plan = SweepPlan {
+            load: plan,
+            search: self.search(users),
+            database: self.database(setup)?,
+            confirm: self.confirming(),
+            profile: None,
+            observe: Observe::default(),
+            generators: Generators::default(),
+            circumstances,
+        };
+        let interrupt = around.interrupt;
+        let mut in_the_way = None;
+        let mut before_step = || {
+            let ready = self.reset(setup, interrupt).and_then(|()| self.drop_if_cold());
+            ready.map_err(|error| {
+                in_the_way = Some(error);
+                "the reset failed".to_owned()
+            })
+        };
+        let driven = sweep_with(&plan, &mut before_step, around.interrupt, around.listener);
+        driven.map_err(|error| in_the_way.unwrap_or_else(|| error.into()))
     }
 
     /// The database to watch, with its password. Its program may have made that, so it is read only now.
