@@ -36,7 +36,8 @@ pub(crate) use users::by_users;
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 
 use crate::run::{
-    Confirmation, Doubt, Host, Identity, Prepared, Proof, Resource, ResourceKind, ResponseTime, Words, known,
+    Confirmation, Doubt, Host, Identity, Prepared, Profile, Proof, Resource, ResourceKind, ResponseTime,
+    Words, known,
 };
 use crate::ticks::ErrorCounts;
 
@@ -213,6 +214,9 @@ pub struct Entry {
     /// What slowing each tier showed, in the run where that was tried; it holds for the bottleneck of every run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<Confirmation>,
+    /// Where the processor time of each tier went, in the run where that was looked at; its run file holds the stacks too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// The busiest resource, apart from the host as a whole.
     pub busiest: Option<Resource>,
     /// Throughput and response time by users, in the run with the median throughput; empty if the workload has only one

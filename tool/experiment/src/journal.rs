@@ -210,6 +210,7 @@ mod tests {
             step_max: None,
             split: None,
             seed,
+            profile: None,
         }
     }
 

@@ -267,6 +267,7 @@ impl Runner<'_> {
     ) -> Result<Ended, RunError> {
         let mut lacking = Vec::new();
         (stage.time, stage.test) = (trial.time, trial.test);
+        stage.profile = self.plan.profile.filter(|_| !self.is_profiled(trial));
         let driven = stage.measure(trial, &mut Around { interrupt, listener, lacking: &mut lacking });
         for left_out in lacking {
             if !self.outcome.left_out.contains(&left_out) {
@@ -282,6 +283,12 @@ impl Runner<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether its variant was profiled on its workload before: once is enough, and the rounds after it measure without.
+    fn is_profiled(&self, trial: &Trial<'_>) -> bool {
+        let same = |part: &&Part| part.work == trial.work.name && part.variant == trial.variant.name;
+        self.outcome.parts.iter().filter(same).any(|part| part.run.profile.is_some())
     }
 
     fn take_note<'a>(

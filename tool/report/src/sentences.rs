@@ -36,7 +36,9 @@ use analysis::ticks::{ErrorCounts, ErrorKind};
 pub(crate) use confirmation::{confirmation, tested};
 pub(crate) use doubts::doubt;
 pub use generator::generator_lost;
-pub(crate) use profile::{function, profile, short, tier as profile_tier, troubles as profile_troubles};
+pub(crate) use profile::{
+    function, profile, profile_of, short, tier as profile_tier, troubles as profile_troubles,
+};
 pub(crate) use warnings::warning;
 
 use crate::number;

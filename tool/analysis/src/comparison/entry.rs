@@ -6,8 +6,8 @@ use super::users::by_users;
 use super::{Entry, Limit};
 use crate::confirmation::carry;
 use crate::run::{
-    Cause, Confirmation, Doubt, Identity, Resource, ResourceKind, Run, Step, Unit, Warning, WarningKind,
-    Words,
+    Cause, Confirmation, Doubt, Identity, Profile, Resource, ResourceKind, Run, Step, Unit, Warning,
+    WarningKind, Words,
 };
 use crate::statistics::NORMAL_95;
 use crate::statistics::pooling::{Between, Estimate, pooled};
@@ -67,6 +67,7 @@ pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<E
         completed,
         bottleneck: runs.iter().filter_map(|finished| limit(&finished.run)).collect(),
         confirmation,
+        profile: runs.iter().find_map(|finished| finished.run.profile.as_ref()).map(Profile::without_stacks),
         busiest: at.and_then(|step| step.resources.iter().find(|resource| !is_host(resource))).cloned(),
         steps: if middle.steps.len() > 1 { by_users(middle) } else { Vec::new() },
         proofs: runs.iter().filter_map(|finished| finished.run.proof.clone()).collect(),

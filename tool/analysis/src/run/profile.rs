@@ -25,6 +25,21 @@ pub struct Profile {
     pub troubles: Vec<ProfileTrouble>,
 }
 
+impl Profile {
+    /// The same without stacks, which take most of its room.
+    #[must_use]
+    pub fn without_stacks(&self) -> Self {
+        let tier = |tier: &TierProfile| TierProfile {
+            processes: tier.processes.clone(),
+            hottest: tier.hottest.clone(),
+            functions: Vec::new(),
+            stacks: Vec::new(),
+            ..*tier
+        };
+        Self { tiers: self.tiers.iter().map(tier).collect(), troubles: self.troubles.clone(), ..*self }
+    }
+}
+
 /// Where the processor time of one tier went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TierProfile {

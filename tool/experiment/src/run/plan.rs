@@ -7,7 +7,7 @@ use analysis::{
     search::UsersRange,
 };
 use load::{LoadError, document::DocumentError, limits::LimitError};
-use sweep::{cores::Split, database::PasswordFileError, sweep::SweepError};
+use sweep::{cores::Split, database::PasswordFileError, profiling::Namer, sweep::SweepError};
 
 use crate::{
     definition::Experiment,
@@ -31,6 +31,8 @@ pub struct RunPlan {
     pub split: Option<Split>,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Names functions, if each variant is to be profiled once on each workload.
+    pub profile: Option<Namer>,
 }
 
 impl RunPlan {

@@ -6,7 +6,7 @@ use analysis::{
     comparison::{LeftOut, LeftOutCause},
     run::{Prepared, Warning},
 };
-use sweep::{cores, sweep::Driven};
+use sweep::{cores, profiling::Namer, sweep::Driven};
 use tempfile::TempDir;
 
 use super::{
@@ -52,6 +52,8 @@ pub(super) struct Stage<'a> {
     pub(super) time: Option<Duration>,
     /// How long the test of its verdict may take; `None`: it is not tested.
     pub(super) test: Option<Duration>,
+    /// Whether the trial is profiled.
+    pub(super) profile: Option<Namer>,
     pub(super) folder: TempDir,
     /// Removes the folder if this process cannot. Dropped last: by then the folder is gone.
     _guard_of_folder: Guard,
@@ -90,6 +92,7 @@ impl<'a> Stage<'a> {
             prepared_once: false,
             time: None,
             test: None,
+            profile: None,
             folder,
             _guard_of_folder: guard_of_folder,
         })

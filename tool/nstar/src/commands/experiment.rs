@@ -121,6 +121,7 @@ pub fn run_in(
         step_max: conditions.duration,
         split: session.split.clone(),
         seed: conditions.seed,
+        profile: conditions.profile.plan(),
     };
     match plan.experiment.compares() {
         true => comparison(&plan, conditions, session),

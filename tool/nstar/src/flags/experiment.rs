@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use analysis::search::UsersRange;
 use clap::Args;
 
-use super::Output;
+use super::{Output, profile::Profile};
 use crate::values;
 
 /// What is said of `--gate`, which goes with a single answer alone.
@@ -48,6 +48,9 @@ pub struct Conditions {
     /// Go on with an experiment that was interrupted: trials that were made are not made again
     #[arg(long)]
     pub resume: bool,
+    /// Whether each variant is profiled once.
+    #[command(flatten)]
+    pub profile: Profile,
     /// Where the answer goes.
     #[command(flatten)]
     pub show: Output,

@@ -70,3 +70,47 @@ fn a_run_without_a_profile_has_no_stacks() {
     place.nstar(["load", &url, "-n", "1", "-o", "run.json"]).run().exits(0);
     place.nstar(["report", "run.json", "--format", "folded"]).run().exits(2).complains("--profile");
 }
+
+#[test]
+fn an_experiment_profiles_each_variant_once() {
+    let place = Place::new();
+    let text = r#"
+title = "A server of Python's, twice"
+time = "1s"
+rounds = 2
+axis = { folder_of = ["/etc", "/usr"] }
+
+[[process]]
+name = "server"
+command = ["python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", "${folder_of}", "${port.web}"]
+ports = ["web"]
+
+[[work]]
+url = "http://127.0.0.1:${port.web}/"
+users = 2
+"#;
+    std::fs::write(place.path("mine.toml"), text).expect("a file");
+    let words = ["experiment", "mine.toml", "-d", "1s", "--share-cores", "--profile"];
+    let outcome = place.nstar(words).run();
+    let compared = place.run_file();
+    let entries = compared["works"][0]["entries"].as_array().expect("variants");
+    assert_eq!(entries.len(), 2, "{outcome}");
+    let troubles = entries[0]["profile"]["troubles"].to_string();
+    if troubles.contains("refused") || troubles.contains("unavailable") {
+        eprintln!("SKIPPED: the kernel lets nothing be sampled here: {troubles}");
+        return;
+    }
+    for entry in entries {
+        let tier = &entry["profile"]["tiers"][0];
+        assert!(
+            tier["processes"]["name"].as_str().is_some_and(|name| name.starts_with("python")),
+            "{tier:#}"
+        );
+        assert!(tier["hottest"]["share"].as_f64().is_some_and(|share| share > 0.0), "{tier:#}");
+        assert!(tier["stacks"].is_null(), "they are in the run file: {tier:#}");
+    }
+    outcome.says("’s CPU is in");
+    let runs = std::fs::read_dir(place.path("run.runs")).expect("a folder").flatten();
+    let runs = runs.map(|file| std::fs::read_to_string(file.path()).expect("a file"));
+    assert_eq!(runs.filter(|run| run.contains("\"stacks\"")).count(), 2, "in the first round alone");
+}

@@ -1,6 +1,6 @@
 //! Sentences on where the processor time of each tier goes.
 
-use analysis::run::{Function, HotFunction, Profile, ProfileTrouble, Run, TierProfile};
+use analysis::run::{Function, HotFunction, Identity, Profile, ProfileTrouble, Run, TierProfile};
 
 use super::holders;
 use crate::number::{self, percent};
@@ -10,13 +10,17 @@ const NAME_MAX: usize = 80;
 
 /// What the profile says of the verdict: the tier that holds the bottleneck, or else the busiest, and what is missing.
 pub(crate) fn profile(run: &Run) -> Option<String> {
-    let profile = run.profile.as_ref()?;
-    let told = holder(run, profile).map(tier);
-    Some(told.into_iter().chain(troubles(profile)).collect::<Vec<_>>().join(" "))
+    Some(profile_of(run.profile.as_ref()?, run.verdict.bottleneck.identity.as_ref()))
 }
 
-fn holder<'a>(run: &Run, profile: &'a Profile) -> Option<&'a TierProfile> {
-    let holder = run.verdict.bottleneck.identity.as_ref().and_then(|identity| identity.processes());
+/// The same of a profile whose server is stopped by this.
+pub(crate) fn profile_of(profile: &Profile, bottleneck: Option<&Identity>) -> String {
+    let told = holder(profile, bottleneck).map(tier);
+    told.into_iter().chain(troubles(profile)).collect::<Vec<_>>().join(" ")
+}
+
+fn holder<'a>(profile: &'a Profile, bottleneck: Option<&Identity>) -> Option<&'a TierProfile> {
+    let holder = bottleneck.and_then(|identity| identity.processes());
     let is_holder = |tier: &&TierProfile| {
         holder.is_some_and(|of| of.role == tier.processes.role && of.name == tier.processes.name)
     };

@@ -35,6 +35,7 @@ pub(crate) fn text(comparison: &Comparison, options: &TerminalOptions) -> String
         blocks.extend(by_users_tables(comparison, work, style, width.table));
         blocks.push(wrapped(&summary::set_aside(work), style, width.text));
         blocks.push(wrapped(&summary::tested_in_short(work), style, width.text));
+        blocks.push(wrapped(&summary::profiled(work), style, width.text));
         blocks.push(wrapped(&laws(comparison, work), style, width.text));
         blocks.push(proven(work, style, width.text));
         let drawn = beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
