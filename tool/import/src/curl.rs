@@ -124,8 +124,9 @@ impl Said {
             Effect::DataRaw => self.data_of("application/x-www-form-urlencoded", value),
             Effect::DataEncoded => self.data_encoded(&value)?,
             Effect::Json => {
-                self.data_of("application/json", value);
+                self.default_type.get_or_insert("application/json");
                 self.headers.push(("Accept".into(), "application/json".into()));
+                self.data(value)?;
             }
             Effect::Upload => {
                 self.is_upload = true;

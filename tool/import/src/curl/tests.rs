@@ -25,6 +25,15 @@ fn data_makes_a_post_with_its_type() {
     assert_eq!(header(&json.headers, "accept"), Some("application/json"));
 }
 
+/// curl reads `--json @FILE` as it reads `-d @FILE`; it was sent as the text `@FILE`.
+#[test]
+fn json_may_come_from_a_file() {
+    let json = command("curl --json @body.json h");
+    assert!(json.body == Some(Body::File("body.json".into())));
+    assert_eq!(json.method, "POST");
+    assert_eq!(header(&json.headers, "content-type"), Some("application/json"));
+}
+
 #[test]
 fn options_that_change_nothing_are_told() {
     let curl = command("curl -skLm 5 -o /dev/null --compressed -u joe:pw -A me h");
