@@ -4,7 +4,7 @@ use clap::Args;
 use sweep::profiling::Namer;
 
 /// Whether to find where the server's processor time goes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Profile {
     /// Find the function that most of each tier's processor time is spent in: sample its threads on this host (perf_event, 99
     /// times a second) for 5 s more at N*, or during a load for its first 10 s
