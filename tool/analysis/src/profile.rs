@@ -45,6 +45,8 @@ pub struct Sampled {
     pub elapsed_s: f64,
     /// Whether the kernel was sampled too.
     pub with_kernel: bool,
+    /// Whether each thread was sampled by itself: those that live for less than the time between two samples are not seen.
+    pub by_thread: bool,
     /// How often each stack was seen.
     pub stacks: BTreeMap<SampledStack, u64>,
     /// The parents of processes that began meanwhile.
@@ -67,6 +69,15 @@ impl Sampled {
             at = *self.parents.get(&at)?;
         }
         None
+    }
+
+    /// What was sampled of some processes, and of those that they started meanwhile.
+    #[must_use]
+    pub fn of(mut self, is_one: impl Fn(u32) -> bool) -> Self {
+        let stacks = std::mem::take(&mut self.stacks);
+        self.stacks =
+            stacks.into_iter().filter(|(stack, _)| self.ancestor(stack.pid, &is_one).is_some()).collect();
+        self
     }
 
     /// The same with processes that have ended taken for those that they were copied from, whose code is at the same
@@ -135,7 +146,7 @@ pub fn profile(
     tiers.retain(|tier| tier.samples > 0 && is_shown(tier));
     let mut troubles = sampled.troubles.clone();
     if tiers.is_empty() && troubles.is_empty() {
-        troubles.push(ProfileTrouble::Idle);
+        troubles.push(if sampled.by_thread { ProfileTrouble::ShortLived } else { ProfileTrouble::Idle });
     }
     let (elapsed_s, hertz) = (sampled.elapsed_s, sampled.hertz);
     Profile { users, elapsed_s, hertz, throughput_share: None, tiers, troubles }
@@ -311,6 +322,15 @@ mod tests {
     }
 
     #[test]
+    fn of_all_that_ran_the_processes_and_what_they_started_are_kept() {
+        let stacks = [(stack(7, &[1], &[]), 3), (stack(9, &[1], &[]), 2), (stack(5, &[1], &[]), 1)];
+        let mut seen = sampled(&stacks);
+        seen.parents = [(9, 7), (5, 4)].into();
+        let kept: Vec<u32> = seen.of(|pid| pid == 7).stacks.keys().map(|stack| stack.pid).collect();
+        assert_eq!(kept, [7, 9]);
+    }
+
+    #[test]
     fn of_tiers_that_hardly_run_the_busiest_and_the_holder_are_shown() {
         let named = |name: &str, pid| {
             let processes = Processes { name: name.into(), ..Processes::default() };
@@ -325,6 +345,8 @@ mod tests {
         assert_eq!(shown, ["server", "cache"]);
         let idle = profile(1, &sampled(&[]), (&tiers, &holder), &names());
         assert_eq!((idle.tiers.len(), &idle.troubles[..]), (0, &[ProfileTrouble::Idle][..]));
+        let by_thread = profile(1, &Sampled { by_thread: true, ..sampled(&[]) }, (&tiers, &holder), &names());
+        assert_eq!(by_thread.troubles, [ProfileTrouble::ShortLived]);
     }
 
     #[test]

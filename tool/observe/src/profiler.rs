@@ -1,8 +1,9 @@
 //! Samples what runs on the processors: the stacks of every thread of some processes, by perf_event_open(2).
 //!
-//! An event counts the processor time of one thread on one processor, and of all that the thread starts later. Its
-//! samples go to a ring buffer that all events of the processor share, which a thread of ours empties. Needs neither
-//! perf nor hardware counters.
+//! Where the kernel lets this user, an event counts all that a processor does, and what is of other processes is dropped:
+//! that sees threads too that live for less than the time between two samples. Otherwise an event counts the time of one
+//! thread on one processor, and of all that the thread starts later, each from its own beginning. Samples go to a ring
+//! buffer that all events of the processor share, which a thread of ours empties. Needs neither perf nor hardware counters.
 
 mod event;
 mod record;
@@ -44,12 +45,14 @@ impl Profiler {
     /// # Errors
     /// What keeps it from sampling anything.
     pub fn start(pids: &BTreeSet<Pid>, most: Duration) -> Result<Self, ProfileTrouble> {
-        let mut events = Events::default();
         let began = Instant::now();
-        pids.iter().try_for_each(|pid| events.open(*pid))?;
-        if events.rings.is_empty() {
+        if !pids.iter().any(|pid| KernelPaths::default().process(*pid).exists()) {
             return Err(ProfileTrouble::NotHere);
         }
+        let events = match Events::of_processors(pids) {
+            Some(events) => events,
+            None => Events::of_threads(pids)?,
+        };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let sample = move || events.sample(began, most, &stopped);
@@ -73,9 +76,32 @@ struct Events {
     rings: Vec<(u32, Ring)>,
     events: Vec<OwnedFd>,
     left_out: u64,
+    /// The processes whose samples count, where all that the processors do is sampled.
+    among_all: Option<BTreeSet<Pid>>,
 }
 
 impl Events {
+    /// Opens an event for all that each processor does; `None` where the kernel lets this user do no such thing.
+    fn of_processors(pids: &BTreeSet<Pid>) -> Option<Self> {
+        let mut events = Self { among_all: Some(pids.clone()), ..Self::default() };
+        for processor in 0..event::processors() {
+            match event::open_all(processor).and_then(Ring::new) {
+                Ok(ring) => events.rings.push((processor, ring)),
+                // It is offline.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                Err(_) => return None,
+            }
+        }
+        (!events.rings.is_empty()).then_some(events)
+    }
+
+    /// Opens events for every thread of some processes.
+    fn of_threads(pids: &BTreeSet<Pid>) -> Result<Self, ProfileTrouble> {
+        let mut events = Self::default();
+        pids.iter().try_for_each(|pid| events.open(*pid))?;
+        if events.rings.is_empty() { Err(ProfileTrouble::NotHere) } else { Ok(events) }
+    }
+
     /// Opens an event for every thread of a process on every processor. One that has ended has none.
     fn open(&mut self, pid: Pid) -> Result<(), ProfileTrouble> {
         let threads = KernelPaths::default().process(pid).join("task");
@@ -119,7 +145,8 @@ impl Events {
     /// Samples as long as wanted since it began: events count from when they are opened, before this thread runs.
     fn sample(mut self, began: Instant, most: Duration, stop: &AtomicBool) -> Sampled {
         let with_kernel = self.depth == Depth::Everything;
-        let mut sampled = Sampled { hertz: HERTZ, with_kernel, ..Sampled::default() };
+        let by_thread = self.among_all.is_none();
+        let mut sampled = Sampled { hertz: HERTZ, with_kernel, by_thread, ..Sampled::default() };
         let mut lost = 0;
         let mut buffer = Vec::new();
         loop {
@@ -138,7 +165,10 @@ impl Events {
             thread::park_timeout(EMPTYING.min(most.saturating_sub(began.elapsed())));
         }
         sampled.troubles = self.troubles(lost);
-        sampled
+        match &self.among_all {
+            Some(pids) => sampled.of(|pid| pids.contains(&pid)),
+            None => sampled,
+        }
     }
 
     fn troubles(&self, lost: u64) -> Vec<ProfileTrouble> {
@@ -195,6 +225,35 @@ mod tests {
                 assert!(sampled.stacks.keys().all(|stack| stack.pid == pid), "{sampled:?}");
                 assert!(sampled.elapsed_s >= 1.0, "{sampled:?}");
             }
+        }
+    }
+
+    /// A server that starts a thread for each request showed no CPU time at all: none lived until its first sample.
+    #[test]
+    fn threads_that_live_for_a_moment_are_sampled() {
+        const BURN: &str = "import threading\nwhile True:\n t=threading.Thread(target=lambda: sum(range(20000)))\n t.start()\n t.join()";
+        let mut busy =
+            std::process::Command::new("python3").args(["-c", BURN]).spawn().expect("python3 is installed");
+        let pid = busy.id();
+        let cpu_s = || {
+            let stat = read_or_empty(&KernelPaths::default().process(pid).join("stat"));
+            let fields: Vec<i64> = stat.split(' ').filter_map(|field| field.parse().ok()).collect();
+            // After the process's number: four of its parent and terminal, flags, four of pages, then user and kernel time.
+            fields.get(11..13).map_or(0.0, |times| times.iter().sum::<i64>() as f64 / 100.0)
+        };
+        thread::sleep(Duration::from_millis(500));
+        let sampled = Profiler::start(&[pid].into(), Duration::from_secs(60)).map(|profiler| {
+            let before = cpu_s();
+            thread::sleep(Duration::from_millis(1_500));
+            (cpu_s() - before, profiler.stop())
+        });
+        busy.kill().and_then(|()| busy.wait()).expect("it ends");
+        match sampled {
+            Ok((used_s, sampled)) if !sampled.by_thread => {
+                let seen_s = sampled.stacks.values().sum::<u64>() as f64 / f64::from(HERTZ);
+                assert!(used_s > 0.0 && seen_s > 0.5 * used_s, "{seen_s} s of {used_s} s were sampled");
+            }
+            other => eprintln!("SKIPPED: the kernel lets only single threads be sampled here: {other:?}"),
         }
     }
 

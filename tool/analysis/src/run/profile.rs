@@ -150,6 +150,8 @@ pub enum ProfileTrouble {
     },
     /// No processor time was seen.
     Idle,
+    /// No processor time was seen, and threads that live for less than the time between two samples could not be.
+    ShortLived,
     /// A trouble that a newer version knows.
     #[serde(other)]
     Unknown,

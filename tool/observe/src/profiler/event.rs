@@ -53,6 +53,7 @@ const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const EXCLUDE_IDLE: u64 = 1 << 7;
 const NAMES: u64 = 1 << 9;
 const FREQUENCY: u64 = 1 << 10;
 const TASK: u64 = 1 << 13;
@@ -63,13 +64,23 @@ const IOCTL_SET_OUTPUT: libc::Ioctl = 0x2405;
 /// Begins to sample a thread while it runs on a processor.
 pub(super) fn open(thread: u32, processor: u32, depth: Depth) -> io::Result<OwnedFd> {
     let without_kernel = if depth == Depth::ProgramAlone { EXCLUDE_KERNEL } else { 0 };
+    open_with(thread as libc::pid_t, processor, INHERIT | without_kernel)
+}
+
+/// Begins to sample everything that runs on a processor.
+pub(super) fn open_all(processor: u32) -> io::Result<OwnedFd> {
+    const ANY_THREAD: libc::pid_t = -1;
+    open_with(ANY_THREAD, processor, EXCLUDE_IDLE)
+}
+
+fn open_with(thread: libc::pid_t, processor: u32, flags: u64) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         kind: TYPE_SOFTWARE,
         size: SIZE,
         config: CPU_CLOCK,
         frequency: u64::from(HERTZ),
         sample_type: SAMPLE_TID | SAMPLE_CALLCHAIN,
-        flags: INHERIT | EXCLUDE_HYPERVISOR | FREQUENCY | TASK | NAMES | NAMES_BY_EXEC | without_kernel,
+        flags: flags | EXCLUDE_HYPERVISOR | FREQUENCY | TASK | NAMES | NAMES_BY_EXEC,
         ..Attributes::default()
     };
     let no_group: libc::c_int = -1;
@@ -78,7 +89,7 @@ pub(super) fn open(thread: u32, processor: u32, depth: Depth) -> io::Result<Owne
         libc::syscall(
             libc::SYS_perf_event_open,
             &raw const attributes,
-            thread as libc::pid_t,
+            thread,
             processor as libc::c_int,
             no_group,
             CLOSE_ON_EXEC,

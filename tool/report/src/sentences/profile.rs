@@ -118,6 +118,11 @@ fn trouble(of: &ProfileTrouble) -> String {
             format!("Only this host is profiled, and not {}.", names.join(", "))
         }
         ProfileTrouble::Idle => "Nothing of the server took CPU time that a profile could show.".to_owned(),
+        ProfileTrouble::ShortLived => {
+            "No CPU time was seen: nstar may sample only each thread by itself here, and those of the server may live for less \
+             than 10 ms. Run it as root, or set kernel.perf_event_paranoid to 0, to see them."
+                .to_owned()
+        }
         ProfileTrouble::Unknown => "A newer version of nstar says more about the profile.".to_owned(),
     }
 }
