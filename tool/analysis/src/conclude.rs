@@ -4,6 +4,7 @@ mod context;
 mod from_disk;
 mod laws;
 pub mod mix;
+mod stalls;
 mod topology;
 mod verdict;
 mod warnings;

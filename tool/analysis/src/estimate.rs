@@ -3,6 +3,7 @@
 mod pauses;
 pub mod percentiles;
 pub(crate) mod replicates;
+mod silences;
 pub mod stall;
 
 use std::collections::BTreeMap;
@@ -72,6 +73,7 @@ pub fn estimate(users: u32, ticks: &[Tick], precision: &Precision) -> Step {
         unexpected_statuses: unexpected_statuses(ticks),
         stall: stall::stall(ticks),
         pauses: pauses::pauses(kept),
+        silences: silences::silences(users, kept),
         mean_thinking_users: mean_thinking_users(kept),
     };
     step

@@ -3,12 +3,14 @@
 //! Everything here is a rate over the samples of one step, or the extreme of a gauge over them. No
 //! judgement is made: that is [`crate::verdict`].
 
+pub(crate) mod collectors;
 mod connection_limits;
 mod device;
 mod hops;
 mod host;
 mod joined;
 mod locks;
+mod meanwhile;
 mod memory_limit;
 mod process;
 mod samples;
@@ -19,6 +21,7 @@ pub use hops::{GroupKey, HopUse, Hops};
 pub use host::{CpuUse, HostUse, Listening};
 pub use joined::Observer;
 pub use locks::LockUse;
+pub use meanwhile::{Happened, Meanwhile};
 pub use memory_limit::MemoryUse;
 pub use process::{
     Average, FULL_THREAD, Group, IoLimitUse, QuotaUse, States, ThreadFamilyUse, ThreadUse, Waiters,
@@ -54,6 +57,8 @@ pub struct Usage {
     pub memory_limits: Vec<MemoryUse>,
     /// Waits for locks in the database, if one was watched.
     pub locks: Option<LockUse>,
+    /// What went on while nothing was answered, what tells most first.
+    pub meanwhile: Vec<Meanwhile>,
 }
 
 impl Usage {
@@ -63,6 +68,18 @@ impl Usage {
         for group in &mut self.groups {
             group.waiters = process::looked_at(looks, group.role, &group.name).or(group.waiters);
         }
+        self
+    }
+
+    /// The same with what went on while nothing was answered, by samples that cover the windows of the step.
+    #[must_use]
+    pub fn with_silences(
+        mut self,
+        counters: &[Counters],
+        windows: &[(u64, u64)],
+        silences: &[(u64, u64)],
+    ) -> Self {
+        self.meanwhile = meanwhile::meanwhile(counters, windows, silences);
         self
     }
 
@@ -130,6 +147,7 @@ fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
         ports: connection_limits::ports(&samples),
         memory_limits,
         locks: None,
+        meanwhile: Vec::new(),
         hosts: vec![host],
     }
 }

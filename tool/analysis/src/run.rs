@@ -16,6 +16,7 @@ mod load_shape;
 mod probability;
 mod profile;
 mod response_time;
+mod stalls;
 mod step;
 mod topology;
 mod unwatched;
@@ -36,11 +37,14 @@ pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use probability::Probability;
 pub use profile::{Function, HotFunction, Profile, ProfileTrouble, Stack, TierProfile};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
+pub use stalls::{Meanwhile, Stalls};
 pub use step::{
     Again, Connecting, Generator, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall, Step,
 };
 pub use topology::{Edge, Node, NodeKind, Tier, TierLimit, Topology};
-pub use unwatched::{AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
+pub use unwatched::{
+    AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched, SocketsUnread,
+};
 pub use verdict::{Bottleneck, Explanation, NamedThreads, NextLimit, ThreadTime, Verdict};
 pub use warning::{Cause, FewerUsers, ListenQueue, Replaced, Warning, WarningKind};
 

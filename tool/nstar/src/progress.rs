@@ -110,6 +110,7 @@ fn words(event: &Event) -> String {
     match event {
         Event::UnexpectedStatus { server, status } => progress::unexpected_status(*server, *status),
         Event::NothingToKeep { server } => progress::nothing_to_keep(*server),
+        Event::SocketsUnread { reason, others } => progress::sockets_unread(reason, *others),
         Event::DatabaseUnwatched { database, reason } => progress::database_unwatched(database, reason),
         Event::StepBegun { users } => progress::step_begun(*users),
         Event::StepDone(step) => progress::step_done(step),

@@ -5,6 +5,7 @@ pub(crate) mod namespaces;
 pub(crate) mod process_tree;
 mod tiers;
 pub(crate) mod tracker;
+mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use analysis::{
     comparison::{LeftOut, LeftOutCause},
-    run::{DatabaseTrouble, Processes, Proof, Step},
+    run::{DatabaseTrouble, Processes, Proof, SocketsUnread, Step},
 };
 
 use crate::sentences::{self, comparisons, holders, unwatched};
@@ -66,6 +66,12 @@ pub fn nothing_to_keep(server: Option<SocketAddr>) -> String {
         "the response of {} to the first request has no value for the scenario's `keep`; such responses count as errors",
         named(server)
     )
+}
+
+/// Less is known of the sockets of a network namespace than of others, and of so many more.
+#[must_use]
+pub fn sockets_unread(reason: &SocketsUnread, others: u64) -> String {
+    unwatched::sockets(reason, others)
 }
 
 /// A database does not report all of its locks.

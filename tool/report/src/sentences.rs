@@ -25,6 +25,7 @@ mod outcome;
 mod processors;
 mod profile;
 pub(crate) mod published;
+mod stalls;
 pub(crate) mod sure;
 pub(crate) mod unwatched;
 mod waiting;

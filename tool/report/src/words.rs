@@ -92,6 +92,7 @@ pub(crate) fn warning(kind: WarningKind) -> &'static str {
         WarningKind::Generators => "Generators",
         WarningKind::NotSteady => "Not steady",
         WarningKind::Changed => "Changed",
+        WarningKind::Stalls => "Stalls",
         WarningKind::TooShort => "Too short",
         WarningKind::Little => "Little’s law",
         WarningKind::Errors => "Errors",

@@ -6,7 +6,8 @@ use analysis::{
     conclude::mix::RequestCount,
     conclude::{Context, Provenance, RunKind, conclude},
     confirmation,
-    run::{FewerUsers, LoadShape, LoopKind, Run, Step, Verdict, verdict_step},
+    resources::Usage,
+    run::{FewerUsers, LoadShape, LoopKind, Measurement, Run, Step, Verdict, verdict_step},
     tell_apart,
 };
 use load::{Pacing, Plan, RequestTotal, Think};
@@ -89,15 +90,16 @@ impl<'a> Gathered<'a> {
         for step in &mut steps {
             let window = step.measurement.window;
             let database = measured.database.map_or_else(Vec::new, |database| database.within(window));
-            step.usage = watch.usage(window, &step.measurement.all_windows(), &database);
+            step.usage = watch.usage(&step.measurement, &database);
             step.processor_speed = watch.processor_speed(window);
         }
         let context = Context {
             load: shape(plan, circumstances),
             kind: measured.kind,
             unwatched: watch.unwatched.clone(),
+            sockets_unread: watch.sockets_unread(),
             agents: watch.agent_troubles(),
-            rest: measured.rest.map(|rest| watch.usage(rest, &[], &[])).unwrap_or_default(),
+            rest: measured.rest.map(|rest| usage_at_rest(watch, rest)).unwrap_or_default(),
             database: measured.database.map(DatabaseWatch::watched),
             cold: circumstances.cold,
             interrupted: measured.interrupted,
@@ -171,6 +173,11 @@ impl<'a> Gathered<'a> {
             requests: totals.iter().map(request_count).collect(),
         })
     }
+}
+
+/// The use of every resource within a window in which nothing was measured.
+fn usage_at_rest(watch: &Watch, window: (u64, u64)) -> Usage {
+    watch.usage(&Measurement { window, ..Measurement::default() }, &[])
 }
 
 fn request_count(total: &RequestTotal) -> RequestCount {

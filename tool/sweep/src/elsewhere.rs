@@ -11,10 +11,11 @@ use agent::protocol::About;
 use agent::{Endpoint, Observer, not_found};
 use analysis::counters::{Counters, Hop, Process, Role, ServerAddress};
 use analysis::resources::{Observer as Stand, Usage, usage};
-use analysis::run::{AgentTrouble, HostName, Processes};
+use analysis::run::{AgentTrouble, HostName, Measurement, Processes};
 use observe::monotonic_us;
 
 use crate::sweep::SweepError;
+use crate::target::with_silences;
 
 /// Where to observe besides this host.
 #[derive(Debug, Clone, Default)]
@@ -173,14 +174,14 @@ impl Elsewhere {
         self.agents.iter().for_each(|agent| agent.observer.look_closely(closely));
     }
 
-    /// What each saw within a window, with what looks at threads within some windows saw.
-    pub(crate) fn usages(&self, window: (u64, u64), looked: &[(u64, u64)]) -> Vec<Usage> {
-        self.agents.iter().map(|agent| agent.usage(window, looked)).collect()
+    /// What each saw while something was measured.
+    pub(crate) fn usages(&self, measurement: &Measurement) -> Vec<Usage> {
+        self.agents.iter().map(|agent| agent.usage(measurement)).collect()
     }
 
     /// The tiers that they see within a window.
     pub(crate) fn tiers(&self, window: (u64, u64)) -> Vec<Processes> {
-        let usages = self.agents.iter().map(|agent| agent.usage(window, &[])).collect::<Vec<_>>();
+        let usages = self.usages(&Measurement { window, ..Measurement::default() });
         let groups = usages.iter().flat_map(Usage::tiers);
         let processes = groups.map(|group| Processes {
             role: group.role,
@@ -230,10 +231,13 @@ impl Agent {
         }
     }
 
-    fn usage(&self, window: (u64, u64), looked: &[(u64, u64)]) -> Usage {
-        let seen = usage(&self.observer.between(window), &[], window);
-        let looks = looked.iter().flat_map(|window| self.observer.looks_between(*window));
-        let seen = seen.with_looks(&looks.collect::<Vec<_>>()).seen_by(&self.stand);
+    fn usage(&self, measurement: &Measurement) -> Usage {
+        let seen = usage(&self.observer.between(measurement.window), &[], measurement.window);
+        let windows = measurement.all_windows();
+        let looks = windows.iter().flat_map(|window| self.observer.looks_between(*window));
+        let seen = seen.with_looks(&looks.collect::<Vec<_>>());
+        let seen = with_silences(seen, measurement, |window| self.observer.between(window));
+        let seen = seen.seen_by(&self.stand);
         // Where another observer sees the same, only what it does not see of the machine is added.
         let known = matches!(self.trouble, Some(AgentTrouble::Redundant));
         if known { Usage { hosts: seen.hosts, disks: seen.disks, ..Usage::default() } } else { seen }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use analysis::run::{DatabaseTrouble, Processes, Step};
+use analysis::run::{DatabaseTrouble, Processes, SocketsUnread, Step};
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -18,6 +18,13 @@ pub enum Event {
     NothingToKeep {
         /// Its address, where there are several.
         server: Option<SocketAddr>,
+    },
+    /// Less is known of the sockets of a network namespace than of others.
+    SocketsUnread {
+        /// The namespace, and the reason.
+        reason: SocketsUnread,
+        /// How many more namespaces there are of which less is known.
+        others: u64,
     },
     /// The database does not report all of its locks.
     DatabaseUnwatched {

@@ -51,6 +51,7 @@ pub fn load(
     let Began { source: mut generator, probes, .. } = Source::start(&making, interrupt)?;
     let first = target::first_requests(&probes, listener);
     let mut watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
+    watch.tell_what_is_unread(listener);
     if let Some(processors) = &plan.circumstances.system_cpus {
         watch = watch.timing(processors);
     }

@@ -142,6 +142,7 @@ pub fn sweep_with(
     let Began { source: mut generator, probes, ceiling_per_s } = Source::start(&making, interrupt)?;
     let first = target::first_requests(&probes, listener);
     let watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
+    watch.tell_what_is_unread(listener);
     let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
     let mut stage = Stage {

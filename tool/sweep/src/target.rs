@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap, net::SocketAddr, time::Duration}
 use analysis::{
     counters::{Counters, DatabaseSample, Process, Role, ThreadLook},
     resources::{Usage, usage},
-    run::{AgentTrouble, Processes, ServerUnwatched},
+    run::{AgentTrouble, Measurement, Processes, ServerUnwatched, SocketsUnread},
 };
 use load::{ProbeReport, RequestTotal};
 use observe::{KernelPaths, ObserveError, SpeedProbe, Topology, Watcher, monotonic_us};
@@ -69,6 +69,8 @@ pub(crate) struct Watch {
     speed: Option<SpeedProbe>,
     /// The reason why the server's processes cannot be watched, if they cannot.
     pub(crate) unwatched: Option<ServerUnwatched>,
+    /// The namespaces of which the kernel did not tell all at the start.
+    unread: Vec<SocketsUnread>,
 }
 
 impl Watch {
@@ -85,10 +87,24 @@ impl Watch {
             }
         };
         let topology = topology.with_generators(generators);
+        let unread = topology.sockets_unread();
         let watcher = Watcher::start(KernelPaths::default(), topology, SAMPLE_PERIOD)?;
         let found = elsewhere.watch(addresses, &here(&watcher));
         let unwatched = unwatched.filter(|_| !found);
-        Ok(Watch { watcher, elsewhere: RefCell::new(elsewhere), speed: None, unwatched })
+        Ok(Watch { watcher, elsewhere: RefCell::new(elsewhere), speed: None, unwatched, unread })
+    }
+
+    /// Says at the start of which namespaces less is known than of others.
+    pub(crate) fn tell_what_is_unread(&self, listener: &mut dyn Listener) {
+        if let Some((first, others)) = self.unread.split_first() {
+            listener.on(&Event::SocketsUnread { reason: first.clone(), others: others.len() as u64 });
+        }
+    }
+
+    /// The namespaces of which the kernel does not tell all, those of tiers found meanwhile among them.
+    pub(crate) fn sockets_unread(&self) -> Vec<SocketsUnread> {
+        let now = self.watcher.topology().sockets_unread();
+        if now.len() > self.unread.len() { now } else { self.unread.clone() }
     }
 
     /// Also times these processors, if that is possible.
@@ -157,16 +173,14 @@ impl Watch {
         self.watcher.look_closely(closely);
     }
 
-    /// The use of every resource that was watched within a window, with what looks at threads within some windows saw, all
-    /// of the monotonic clock, microseconds.
-    pub(crate) fn usage(
-        &self,
-        window: (u64, u64),
-        looked: &[(u64, u64)],
-        database: &[DatabaseSample],
-    ) -> Usage {
-        let here = usage(&self.covering(window), database, window).with_looks(&self.looks(looked));
-        let all = self.elsewhere.borrow().usages(window, looked).into_iter().fold(here, Usage::joined_with);
+    /// The use of every resource that was watched while something was measured, with what closer looks at threads saw then,
+    /// and what went on while nothing was answered.
+    pub(crate) fn usage(&self, measurement: &Measurement, database: &[DatabaseSample]) -> Usage {
+        let (window, windows) = (measurement.window, measurement.all_windows());
+        let here = usage(&self.covering(window), database, window).with_looks(&self.looks(&windows));
+        let here = with_silences(here, measurement, |window| self.covering(window));
+        let elsewhere = self.elsewhere.borrow().usages(measurement);
+        let all = elsewhere.into_iter().fold(here, Usage::joined_with);
         Usage { hops: all.hops.joined(), ..all }
     }
 
@@ -179,6 +193,21 @@ impl Watch {
     fn covering(&self, (start_us, end_us): (u64, u64)) -> Vec<Counters> {
         self.watcher.between(start_us, end_us)
     }
+}
+
+/// The same with what went on while nothing was answered, by the samples that cover each window.
+pub(crate) fn with_silences(
+    usage: Usage,
+    measurement: &Measurement,
+    covering: impl Fn((u64, u64)) -> Vec<Counters>,
+) -> Usage {
+    let silences = &measurement.silences;
+    if silences.is_empty() {
+        return usage;
+    }
+    let windows = measurement.all_windows();
+    let counters: Vec<Counters> = windows.iter().flat_map(|window| covering(*window)).collect();
+    usage.with_silences(&counters, &windows, silences)
 }
 
 /// The processes that serve, as seen beside this one.

@@ -1,7 +1,7 @@
 //! What a conclusion needs to know beside the measurements.
 
 use crate::resources::Usage;
-use crate::run::{AgentTrouble, FewerUsers, GeneratorTrouble, LoadShape, ServerUnwatched};
+use crate::run::{AgentTrouble, FewerUsers, GeneratorTrouble, LoadShape, ServerUnwatched, SocketsUnread};
 use crate::verdict::WatchedDatabase;
 use crate::{confirmation, tell_apart};
 
@@ -15,6 +15,8 @@ pub struct Context {
     /// The reason why the server's processes could not be watched, if there is one. N* stands then, but its cause stays
     /// unknown (unless it is the generator, or a link of this host).
     pub unwatched: Option<ServerUnwatched>,
+    /// The network namespaces of the server and of the tiers behind it of which the kernel did not tell all.
+    pub sockets_unread: Vec<SocketsUnread>,
     /// What agents on other hosts did not tell, each with the name of its host.
     pub agents: Vec<(String, AgentTrouble)>,
     /// What went wrong with one of several generators, each with its name.

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::stalls::stalls;
 use super::verdict::casts_doubt;
 use super::{Context, RunKind, from_disk};
 use crate::laws::{idle_share, is_tested, worse_little};
@@ -39,6 +40,7 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
         requests_failed(steps),
         not_bounded(curve, context),
         not_watched(curve, context),
+        sockets_unread(context),
         database(curve),
         curve.star().filter(|_| context.cold).and_then(from_disk::not_cold),
         generator_busy(curve)
@@ -48,6 +50,7 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
         not_steady(steps),
         idle_users(steps, context),
         changed(curve, steps),
+        stalls(curve, finding),
         too_short(curve),
         few_responses(curve),
         little_broken(steps, context),
@@ -112,6 +115,12 @@ fn not_watched(curve: &Curve, context: &Context) -> Option<Cause> {
     let unseen = || (!curve.observed()).then_some(ServerUnwatched::NoProcess);
     let reason = context.unwatched.clone().or_else(unseen)?;
     Some(Cause::NotWatched { reason })
+}
+
+/// The first namespace of which less is told than of others, and how many more there are.
+fn sockets_unread(context: &Context) -> Option<Cause> {
+    let (first, others) = context.sockets_unread.split_first()?;
+    Some(Cause::SocketsUnread { reason: first.clone(), others: others.len() as u64 })
 }
 
 /// A database that could not be watched as asked, or that seems not to be the server's.

@@ -4,7 +4,7 @@ use crate::run::Pauses;
 use crate::ticks::{Tick, sum};
 
 /// Chance alone leaves a stretch without completions when this many were due once in twenty thousand times.
-const DUE: f64 = 10.0;
+pub(super) const DUE: f64 = 10.0;
 
 /// The stretches of ticks in which nothing was answered though at least [`DUE`] completions were due at the rate of the
 /// other ticks. Users who all wait for the same delay, such as sleepers that began together, leave such stretches too.

@@ -44,6 +44,8 @@ pub(crate) fn merged(all: &[Measured], origin_us: u64) -> Step {
     step.measurement.stall = all.iter().find_map(|measured| measured.step.measurement.stall);
     step.measurement.mean_thinking_users = super::mean_thinking_users(&kept);
     step.measurement.pauses = pauses(&kept);
+    let silences = all.iter().flat_map(|measured| &measured.step.measurement.silences);
+    step.measurement.silences = silences.copied().collect();
     count_the_rest(&mut step, all);
     pool(&mut step, &usable);
     step
@@ -136,6 +138,16 @@ fn of_response(step: &Step) -> Option<Estimate> {
 mod tests {
     use super::*;
     use crate::run::Measurement;
+
+    #[test]
+    fn stretches_without_answers_are_those_of_all_measurements() {
+        let measured = |steady, silences: &[(u64, u64)]| {
+            let measurement = Measurement { silences: silences.to_vec(), ..Measurement::default() };
+            Measured { ticks: Vec::new(), step: Step { users: 5, steady, measurement, ..Step::default() } }
+        };
+        let step = merged(&[measured(true, &[(1, 2)]), measured(false, &[(7, 9), (11, 12)])], 0);
+        assert_eq!(step.measurement.silences, [(1, 2), (7, 9), (11, 12)]);
+    }
 
     #[test]
     fn what_is_looked_at_counts_where_throughput_did_not_settle_too() {

@@ -18,7 +18,7 @@ pub struct GroupKey {
 }
 
 impl GroupKey {
-    fn of(process: &Process) -> Self {
+    pub(super) fn of(process: &Process) -> Self {
         Self { role: process.role, name: process.name.clone(), on: None }
     }
 }

@@ -32,6 +32,9 @@ impl Usage {
         self.hops.move_to(place);
         self.disks.iter_mut().for_each(|disk| disk.on.clone_from(machine));
         self.hosts.iter_mut().for_each(|host| host.name.clone_from(machine));
+        let of_machine = (!observer.is_second).then_some(machine);
+        let meanwhile = std::mem::take(&mut self.meanwhile).into_iter();
+        self.meanwhile = meanwhile.filter_map(|seen| seen.seen_at(place, of_machine)).collect();
         if observer.is_second {
             self.hosts.clear();
             self.disks.clear();
@@ -54,6 +57,7 @@ impl Usage {
         self.disks.extend(other.disks);
         self.links.extend(other.links);
         self.memory_limits.extend(other.memory_limits);
+        self.meanwhile.extend(other.meanwhile);
         self.listening = self.listening.beside(other.listening);
         self.hops = self.hops.beside(other.hops);
         let table = |table: &super::TableUse| table.connections as f64 / table.most.max(1) as f64;

@@ -9,6 +9,7 @@ mod threads;
 mod waiters;
 
 pub use io_limit::IoLimitUse;
+pub(super) use threads::family;
 pub use threads::{States, ThreadFamilyUse, ThreadUse};
 pub(super) use waiters::looked_at;
 pub use waiters::{Average, Waiters};

@@ -182,6 +182,9 @@ pub struct Measurement {
     pub stall: Option<Stall>,
     /// Stretches in which nothing was answered though the server answers all the time otherwise.
     pub pauses: Pauses,
+    /// Stretches of all measurements in which requests were under way and nothing was answered, for longer than chance and
+    /// the requests themselves explain: start and end, microseconds of the monotonic clock, in order.
+    pub silences: Vec<(u64, u64)>,
     /// Mean number of users that were thinking.
     pub mean_thinking_users: f64,
 }

@@ -45,6 +45,30 @@ pub enum ServerUnwatched {
     NoProcess,
 }
 
+/// Reasons why less is known of the sockets of a network namespace than of others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum SocketsUnread {
+    /// The namespace may not be entered, and the kernel tells all about sockets only inside.
+    NamespaceClosed {
+        /// The name of a process that runs in it.
+        name: String,
+        /// Its number.
+        pid: u32,
+        /// The number of the kernel's error, if the kernel gave one.
+        os_error: Option<i32>,
+        /// Whether its tables of sockets could at least be read as files, which tell less.
+        tables: bool,
+    },
+    /// The kernel answers no questions about the sockets of the namespace that nstar itself runs in.
+    NotAnswered {
+        /// The number of the kernel's error, if the kernel gave one.
+        os_error: Option<i32>,
+        /// Whether its tables of sockets could at least be read as files, which tell less.
+        tables: bool,
+    },
+}
+
 /// Reasons why an agent on another host told less than it was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]

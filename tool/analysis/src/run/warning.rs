@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentTrouble, DatabaseTrouble, GeneratorTrouble, KernelEvidence, Processes, Replicate, ServerUnwatched,
-    Shares, Words, known,
+    Shares, SocketsUnread, Stalls, Words, known,
 };
 use crate::ticks::ErrorCounts;
 
@@ -35,6 +35,8 @@ pub enum WarningKind {
     NotSteady,
     /// The server changed while it was measured.
     Changed,
+    /// Nothing was answered for a noticeable part of the time.
+    Stalls,
     /// Too few completions for an interval of the width asked for.
     TooShort,
     /// Little's law did not hold at a step.
@@ -104,6 +106,13 @@ pub enum Cause {
     NotWatched {
         /// The reason.
         reason: ServerUnwatched,
+    },
+    /// Less is known of the sockets of a network namespace than of others.
+    SocketsUnread {
+        /// The namespace, and the reason.
+        reason: SocketsUnread,
+        /// How many more namespaces there are of which less is known.
+        others: u64,
     },
     /// An agent on another host did not tell all.
     AgentTrouble {
@@ -197,6 +206,8 @@ pub enum Cause {
         /// Every measurement in the order of time.
         course: Vec<Replicate>,
     },
+    /// Nothing was answered for a noticeable part of the time, beyond what chance explains.
+    Stalls(Stalls),
     /// Steps were too short for an interval.
     NoInterval {
         /// Their users.
@@ -359,6 +370,7 @@ impl Cause {
             Self::RequestsFailed { .. } => WarningKind::Errors,
             Self::TooUneven { .. } | Self::StillGrew { .. } => WarningKind::NotBounded,
             Self::NotWatched { .. }
+            | Self::SocketsUnread { .. }
             | Self::AgentTrouble { .. }
             | Self::DatabaseTrouble { .. }
             | Self::DatabaseIdle { .. } => WarningKind::NotObserved,
@@ -370,6 +382,7 @@ impl Cause {
             Self::SharedCores { .. } => WarningKind::SharedCores,
             Self::NotSteady { .. } | Self::IdleUsers { .. } => WarningKind::NotSteady,
             Self::Changed { .. } => WarningKind::Changed,
+            Self::Stalls(_) => WarningKind::Stalls,
             Self::NoInterval { .. } | Self::WideInterval { .. } | Self::FewResponses { .. } => {
                 WarningKind::TooShort
             }

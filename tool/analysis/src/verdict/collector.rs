@@ -7,22 +7,11 @@
 use super::curve::{Curve, group};
 use super::finding::{Finding, INDIRECT, LIKELY};
 use crate::resources::Group;
+use crate::resources::collectors::{COLLECTING, collect_in_workers, collects};
 use crate::run::{CpuTimeEvidence, Identity, Processes, ResourceKind, WaitingEvidence as Seen};
 
 /// Pauses that take less of the time than this are not what stops a server: without them it would carry a quarter more.
 const PAUSED: f64 = 0.20;
-
-/// While everything is stopped, the collector's threads use at least this many cores.
-const COLLECTING: f64 = 0.5;
-
-/// Beginnings of the names of threads that collect: HotSpot's (serial, parallel, G1, ZGC, Shenandoah).
-const COLLECTOR_THREADS: [&str; 6] = ["ZWorker", "ZDriver", "XWorker", "XDriver", "Shenandoah", "ParGC"];
-
-/// First words of such names, and what follows; nothing where any word may.
-const COLLECTOR_WORDS: [(&str, &str); 4] = [("GC", "Thread"), ("G1", ""), ("VM", "Thread"), (".NET", "GC")];
-
-/// Beginnings of the names of runtimes that collect in the threads that do the work, one at a time.
-const COLLECT_IN_WORKERS: [&str; 4] = ["python", "pypy", "ruby", "node"];
 
 /// The finding, if pauses take a large part of the plateau and a collector ran meanwhile.
 pub(super) fn stops_the_world(curve: &Curve) -> Option<Finding> {
@@ -56,13 +45,6 @@ fn in_named_threads(curve: &Curve, of: &Processes, paused: f64) -> Option<CpuTim
     (cores >= COLLECTING * paused).then(|| CpuTimeEvidence::CollectorThreads { of: of.clone(), name, cores })
 }
 
-fn collects(name: &str) -> bool {
-    let two_words = |(first, later): &(&str, &str)| {
-        name.split_once(' ').is_some_and(|(word, rest)| word == *first && rest.contains(later))
-    };
-    COLLECTOR_THREADS.iter().any(|prefix| name.starts_with(prefix)) || COLLECTOR_WORDS.iter().any(two_words)
-}
-
 fn collector_cores(group: &Group) -> f64 {
     group.threads_by_name.iter().filter(|threads| collects(&threads.name)).map(|threads| threads.cores).sum()
 }
@@ -72,8 +54,7 @@ fn collector_cores(group: &Group) -> f64 {
 fn collects_while_paused(curve: &Curve, of: &Processes, paused: f64) -> bool {
     let one_core = |step: &crate::run::Step| Some(group(step, of)?.busiest_process_cores.min(1.0));
     let cores = curve.mean(one_core).unwrap_or(0.0);
-    let named = COLLECT_IN_WORKERS.iter().any(|prefix| of.name.starts_with(prefix));
-    named && cores - (1.0 - paused) >= COLLECTING * paused
+    collect_in_workers(&of.name) && cores - (1.0 - paused) >= COLLECTING * paused
 }
 
 fn in_workers(curve: &Curve, of: &Processes) -> CpuTimeEvidence {

@@ -10,6 +10,7 @@ mod exact;
 mod hostile;
 mod pace;
 mod pacing_servers;
+mod silences;
 mod sweep;
 mod tell_apart;
 mod warm_up;

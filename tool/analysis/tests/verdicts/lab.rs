@@ -76,8 +76,11 @@ pub(super) struct Observed {
 
 impl Observed {
     fn step_with_usage(&self) -> Step {
-        let usage = usage(&self.counters, &self.database, self.step.measurement.window);
-        Step { usage: usage.with_looks(&self.looks), ..self.step.clone() }
+        let measurement = &self.step.measurement;
+        let usage = usage(&self.counters, &self.database, measurement.window).with_looks(&self.looks);
+        let windows = measurement.all_windows();
+        let usage = usage.with_silences(&self.counters, &windows, &measurement.silences);
+        Step { usage, ..self.step.clone() }
     }
 }
 

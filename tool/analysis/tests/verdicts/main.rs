@@ -16,4 +16,5 @@ mod processors;
 mod qualified;
 mod queue;
 mod softirq;
+mod stalls;
 mod threads;

@@ -16,10 +16,12 @@ mod kernel;
 #[cfg(feature = "fleet")]
 mod kubernetes;
 mod mistakes;
+mod namespaces;
 mod observe;
 mod predict;
 #[cfg(feature = "profile")]
 mod profile;
 mod scenario;
+mod stalls;
 mod sweep;
 mod waiting;

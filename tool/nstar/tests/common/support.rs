@@ -181,18 +181,19 @@ pub(crate) fn kill_tree(pid: u32) {
     children.into_iter().for_each(|child| signal(child, "KILL"));
 }
 
-/// A cgroup with a tenth of a core, gone when dropped. Needs root and cgroup v1.
+/// A cgroup with a part of a core, gone when dropped. Needs root and cgroup v1.
 pub(crate) struct CpuQuota {
     folder: PathBuf,
     tasks: String,
 }
 
 impl CpuQuota {
-    pub(crate) fn tenth_of_a_core() -> Self {
+    pub(crate) fn of_a_core(share: f64) -> Self {
         let folder = PathBuf::from(format!("/sys/fs/cgroup/cpu/nstar-test-{}", std::process::id()));
         std::fs::create_dir(&folder).expect("a cgroup");
         std::fs::write(folder.join("cpu.cfs_period_us"), "100000").expect("a period");
-        std::fs::write(folder.join("cpu.cfs_quota_us"), "10000").expect("a quota");
+        let quota_us = (100_000.0 * share) as u64;
+        std::fs::write(folder.join("cpu.cfs_quota_us"), quota_us.to_string()).expect("a quota");
         let tasks = folder.join("cgroup.procs").display().to_string();
         CpuQuota { folder, tasks }
     }

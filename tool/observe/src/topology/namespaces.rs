@@ -1,6 +1,7 @@
 //! Network namespaces, with their addresses and sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -34,11 +35,29 @@ impl Namespace {
 
     /// Opens netlink sockets in it. `None` if these are not this host's files, or we lack the right.
     pub(crate) fn netlink(&self) -> Option<NetlinkSockets> {
+        self.net.starts_with("/proc").then(|| NetlinkSockets::open(self.entrance().as_deref()).ok())?
+    }
+
+    /// The file by which it is entered; `None` for our own.
+    fn entrance(&self) -> Option<PathBuf> {
+        self.through.and_then(|_| Some(self.net.parent()?.join("ns/net")))
+    }
+
+    /// Why the kernel does not tell all about its sockets, if it does not. Files of another host's tell nothing of this one's,
+    /// and a namespace whose process has ended is not refused.
+    pub(crate) fn refusal(&self) -> Option<io::Error> {
         if !self.net.starts_with("/proc") {
             return None;
         }
-        let path = self.through.and_then(|_| Some(self.net.parent()?.join("ns/net")));
-        NetlinkSockets::open(path.as_deref()).ok()
+        let asked = NetlinkSockets::open(self.entrance().as_deref())
+            .and_then(|mut netlink| diag::tcp_sockets(&mut netlink.diag, States::LISTENING));
+        asked.err().filter(|error| error.kind() != io::ErrorKind::NotFound)
+    }
+
+    /// Whether its tables of sockets can be read as files.
+    pub(crate) fn has_tables(&self) -> bool {
+        // Without any socket they have a heading.
+        !read_or_empty(&self.net.join("tcp")).is_empty()
     }
 
     /// The first and the last local port that its connections may have; `None` where that may not be read.
@@ -187,7 +206,7 @@ impl Namespaces {
     }
 }
 
-fn read_id(process: &std::path::Path) -> Option<String> {
+pub(super) fn read_id(process: &std::path::Path) -> Option<String> {
     let target = std::fs::read_link(process.join("ns/net")).ok()?;
     Some(target.to_string_lossy().into_owned())
 }

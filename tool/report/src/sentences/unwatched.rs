@@ -2,7 +2,9 @@
 
 use std::io;
 
-use analysis::run::{AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched};
+use analysis::run::{
+    AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched, SocketsUnread,
+};
 
 use crate::number::{count, time};
 
@@ -32,6 +34,39 @@ pub(crate) fn server(reason: &ServerUnwatched) -> String {
             error(*os_error)
         ),
         ServerUnwatched::NoProcess => "no process was found to serve the target".to_owned(),
+    }
+}
+
+/// Of which namespace less is known than of others, what that is, and what to do: sentences.
+pub(crate) fn sockets(reason: &SocketsUnread, others: u64) -> String {
+    let more = match others {
+        0 => String::new(),
+        1 => " The same holds for 1 more namespace.".to_owned(),
+        many => format!(" The same holds for {} more namespaces.", count(many)),
+    };
+    match reason {
+        SocketsUnread::NamespaceClosed { name, pid, os_error, tables } => format!(
+            "The network namespace of {name} (pid {pid}) may not be entered ({}), so {}. Run nstar as root (CAP_SYS_ADMIN and \
+             CAP_SYS_PTRACE are what it takes), or inside that namespace, or have an agent observe there (--observe).{more}",
+            error(*os_error),
+            less(*tables)
+        ),
+        SocketsUnread::NotAnswered { os_error, tables } => format!(
+            "The kernel answers no questions about sockets here ({}), so {}. A sandbox or a filter of system calls denies \
+             netlink (sock_diag): run nstar outside it.{more}",
+            error(*os_error),
+            less(*tables)
+        ),
+    }
+}
+
+/// What is not known without asking the kernel.
+fn less(tables: bool) -> &'static str {
+    if tables {
+        "its connections are known by its tables alone: not which requests are held and which are answered, how long its \
+         listen queues may be, or anything of unix sockets"
+    } else {
+        "nothing is known of its connections and listen queues"
     }
 }
 

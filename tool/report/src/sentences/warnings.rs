@@ -6,7 +6,7 @@ use analysis::run::{
 use analysis::ticks::{ErrorCounts, ErrorKind};
 
 use super::holders::processes;
-use super::{course, errors, generator, kernel, told, unwatched};
+use super::{course, errors, generator, kernel, stalls, told, unwatched};
 use crate::metrics::percentile_name;
 use crate::number::{about, cores, count, percent, prefixed, quantity};
 use crate::words::users;
@@ -21,6 +21,7 @@ pub(crate) fn warning(cause: &Cause) -> String {
         Cause::TooUneven { users } => too_uneven(*users),
         Cause::StillGrew { users } => still_grew(*users),
         Cause::NotWatched { reason } => not_watched(reason),
+        Cause::SocketsUnread { reason, others } => unwatched::sockets(reason, *others),
         Cause::AgentTrouble { host, trouble } => unwatched::agent(host, trouble),
         Cause::DatabaseTrouble { database, reason } => database_trouble(database, reason),
         Cause::DatabaseIdle { database } => database_idle(database),
@@ -37,6 +38,7 @@ pub(crate) fn warning(cause: &Cause) -> String {
         Cause::NotSteady { users } => not_steady(users),
         Cause::IdleUsers { users, share } => idle_users(*users, *share),
         Cause::Changed { users, course } => changed(*users, course),
+        Cause::Stalls(seen) => stalls::sentence(seen),
         Cause::NoInterval { users } => no_interval(users),
         Cause::WideInterval { users, half_width } => wide_interval(*users, *half_width),
         Cause::FewResponses { users, samples, share, needed } => {

@@ -116,6 +116,10 @@ pub(super) fn causes() -> Vec<Cause> {
         Told { text: "An older version warned of it.".into() },
     ];
     all.extend(server_unwatched().into_iter().map(|reason| NotWatched { reason }));
+    all.extend(sockets_unread());
+    all.extend(meanwhile().into_iter().map(|meanwhile| {
+        Cause::Stalls(analysis::run::Stalls { users: 8, share: 0.12, longest_s: 0.085, times: 14, meanwhile })
+    }));
     let of_agent = |trouble| Cause::AgentTrouble { host: "web".into(), trouble };
     all.extend(agent_troubles().into_iter().map(of_agent));
     let of_generator = |trouble| Cause::GeneratorTrouble { generator: "web-2".into(), trouble };
@@ -125,6 +129,33 @@ pub(super) fn causes() -> Vec<Cause> {
         database_troubles().into_iter().map(|reason| DatabaseTrouble { database: database(), reason }),
     );
     all
+}
+
+/// Everything that may go on while nothing is answered.
+fn meanwhile() -> Vec<Meanwhile> {
+    use Meanwhile::*;
+    let (of, on) = (nginx(), Some("web".to_owned()));
+    vec![
+        Throttled { of: of.clone(), cgroup: "/web".into(), share: 0.97 },
+        Collected { of: of.clone(), threads: "GC Thread#*".into(), cores: 1.84 },
+        MemoryAwaited { on: None, share: 0.9 },
+        MemoryAwaited { on: on.clone(), share: 0.9 },
+        DiskAwaited { on: None, device: Some("vda".into()), share: 0.9 },
+        DiskAwaited { on: on.clone(), device: Some("vda".into()), share: 0.9 },
+        DiskAwaited { on, device: None, share: 0.6 },
+        WorkedOn { of, share: 1.0 },
+        NothingSeen,
+        NotWatched,
+    ]
+}
+
+/// Every reason to know less of the sockets of a namespace.
+fn sockets_unread() -> Vec<Cause> {
+    let closed =
+        |tables| SocketsUnread::NamespaceClosed { name: "web".into(), pid: 812, os_error: Some(1), tables };
+    let not_answered = SocketsUnread::NotAnswered { os_error: Some(93), tables: true };
+    let with = |reason, others| Cause::SocketsUnread { reason, others };
+    vec![with(closed(true), 0), with(closed(false), 1), with(closed(true), 1_200), with(not_answered, 0)]
 }
 
 fn queue() -> ListenQueue {

@@ -198,7 +198,7 @@ impl ThreadTally {
 }
 
 /// The name that threads numbered one after the other share: `worker-*` of `worker-1` and `worker-12`.
-pub(super) fn family(name: &str) -> String {
+pub(in crate::resources) fn family(name: &str) -> String {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if stem.is_empty() || stem.len() == name.len() { name.to_owned() } else { stem.to_owned() + "*" }
 }
