@@ -14,6 +14,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{
     clock::{self, Micros, NEVER},
+    idle::LOOK_EVERY,
     shared::Atomics,
 };
 
@@ -58,10 +59,13 @@ const DRAINING: usize = 0;
 const STOP_AT: usize = 1;
 /// Set while somebody waits for a connection to close.
 const PLACE_AWAITED: usize = 2;
+/// How many clients wait for room that their own loop could not make, and until when others may make it.
+const ROOM_WANTED: usize = 3;
+const ROOM_WANTED_UNTIL: usize = 4;
 
 impl Control {
     pub(crate) fn new(notifiers: Vec<Arc<Notifier>>) -> Self {
-        let control = Self { cells: Atomics::new(3), notifiers };
+        let control = Self { cells: Atomics::new(5), notifiers };
         control.cells[STOP_AT].store(NEVER, SeqCst);
         control
     }
@@ -87,6 +91,29 @@ impl Control {
         for notifier in &self.notifiers {
             notifier.notify();
         }
+    }
+
+    /// Asks all loops to end idle connections for `clients` that wait.
+    pub(crate) fn want_room(&self, clients: usize) {
+        self.cells[ROOM_WANTED_UNTIL].store(clock::after(clock::now(), LOOK_EVERY), SeqCst);
+        self.cells[ROOM_WANTED].store(clients as u64, SeqCst);
+        self.notify();
+    }
+
+    /// For how many clients of other loops room is wanted.
+    pub(crate) fn room_wanted(&self) -> usize {
+        let wanted = self.cells[ROOM_WANTED].load(Acquire);
+        if wanted == 0 || clock::now() > self.cells[ROOM_WANTED_UNTIL].load(SeqCst) {
+            return 0;
+        }
+        usize::try_from(wanted).unwrap_or(usize::MAX)
+    }
+
+    /// Notes that connections have ended for clients of other loops.
+    pub(crate) fn made_room(&self, connections: usize) {
+        let fewer = |wanted: u64| Some(wanted.saturating_sub(connections as u64));
+        // Always some.
+        let _ = self.cells[ROOM_WANTED].fetch_update(SeqCst, SeqCst, fewer);
     }
 
     /// Asks for a notification when a connection closes.

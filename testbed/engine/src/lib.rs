@@ -82,6 +82,7 @@ mod control;
 mod counters;
 mod deadline;
 mod error;
+mod idle;
 mod implementation;
 mod listen;
 mod loops;

@@ -172,6 +172,11 @@ impl Acceptor {
         Accept::Exhausted
     }
 
+    /// How many clients wait to be accepted.
+    pub(crate) fn waiting(&self) -> usize {
+        net::listen_queue(&self.listener)
+    }
+
     /// The flags of accepted sockets.
     pub(crate) const fn flags(&self) -> SocketFlags {
         self.flags

@@ -49,9 +49,9 @@ pub trait Connection: Sized + 'static {
     /// Waits for more input and appends it. Returns how many bytes came, and 0 once the peer has closed its side.
     ///
     /// Between requests it also returns 0 once the connection should end ([`draining`](Self::draining)), so that idle
-    /// connections do not stay open. A connection is between requests when no input is left, and either none came yet or
-    /// something was sent since the last came. Connections that never sent a request are not closed to make room, and
-    /// connections to another tier are never ended this way.
+    /// connections do not stay open, and once the server is full and this connection has been idle for a second or more,
+    /// to make room for a client that waits. A connection is between requests when no input is left, and either none came
+    /// yet or something was sent since the last came. Connections to another tier are never ended this way.
     fn fill(&mut self) -> impl Future<Output = io::Result<usize>>;
 
     /// States what the next [`fill`](Connection::fill) of an accepted connection is for, once no input is left. By

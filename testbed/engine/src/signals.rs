@@ -12,7 +12,7 @@ use std::{
 
 use rustix::process::Pid;
 
-use crate::control::Notifier;
+use crate::{control::Notifier, idle};
 
 /// No descriptor.
 const NONE: i32 = -1;
@@ -32,14 +32,18 @@ pub(crate) fn install_in_parent(notifier: &Notifier) -> io::Result<()> {
     NOTIFIER.store(notifier.as_fd().as_raw_fd(), SeqCst);
     on(libc::SIGCHLD, handler(child_ended))?;
     on(libc::SIGTERM, libc::SIG_IGN)?;
+    // A child inherits this until it has its own handler, and may be told before.
+    on(libc::SIGUSR2, libc::SIG_IGN)?;
     on(libc::SIGINT, libc::SIG_IGN)
 }
 
-/// Installs the handlers of a parent's child: SIGTERM ends it between requests, SIGUSR1 ends a kept connection.
+/// Installs the handlers of a parent's child: SIGTERM ends it between requests, SIGUSR1 ends a kept
+/// connection, SIGUSR2 one that has been idle for long.
 pub(crate) fn install_in_child() -> io::Result<()> {
     set_idle(None, None);
     on(libc::SIGCHLD, libc::SIG_DFL)?;
     on(libc::SIGUSR1, handler(close_kept_connection))?;
+    on(libc::SIGUSR2, handler(close_idle_connection))?;
     on(libc::SIGTERM, handler(stop_between_requests))
 }
 
@@ -68,6 +72,11 @@ pub(crate) fn close_kept(child: Pid) {
     send(child, libc::SIGUSR1);
 }
 
+/// Tells a child to close its connection if that has been idle for long.
+pub(crate) fn close_idle(child: Pid) {
+    send(child, libc::SIGUSR2);
+}
+
 /// Sends a signal to a child's main thread, which is the one that waits.
 fn send(child: Pid, signal: libc::c_int) {
     let pid = child.as_raw_nonzero().get();
@@ -92,6 +101,14 @@ extern "C" fn stop_between_requests(_: libc::c_int) {
 
 extern "C" fn close_kept_connection(_: libc::c_int) {
     end_input(&KEPT);
+}
+
+extern "C" fn close_idle_connection(_: libc::c_int) {
+    keep_errno(|| {
+        if idle::is_long_idle(IDLE.load(SeqCst)) {
+            end_input(&IDLE);
+        }
+    });
 }
 
 fn end_input(socket: &AtomicI32) {

@@ -22,6 +22,7 @@ use crate::{
     control::{Control, Notifier},
     counters::Denied,
     error::EngineError,
+    idle::{LOOK_EVERY, Looks},
     listen::{self, Accept, Accepted, Acceptor},
     options::{Options, Overload},
     server::Server,
@@ -40,6 +41,11 @@ pub(crate) trait AcceptHandler: Send + Sync + 'static {
     /// Whether another connection may be accepted. If not, the loop is notified once it may.
     fn has_room(&self) -> bool {
         true
+    }
+
+    /// How many connections wait for a thread that others hold.
+    fn crowd(&self) -> usize {
+        0
     }
 
     /// Ends once the connections already taken have been served: no more will come.
@@ -87,6 +93,8 @@ impl AcceptLoop {
             handler: Arc::clone(&handler),
             refusals: Refusals::new(options.unavailable.clone()),
             overload: options.overload,
+            looks: Looks::default(),
+            crowded: false,
             shared: self,
         };
         let builder = thread::Builder::new().name(options.name.clone());
@@ -102,11 +110,15 @@ struct Running<H> {
     handler: Arc<H>,
     refusals: Refusals,
     overload: Overload,
+    looks: Looks,
+    /// Connections waited for a thread when it was last looked at.
+    crowded: bool,
 }
 
 impl<H: AcceptHandler> Running<H> {
     fn run(mut self, acceptor: Acceptor) {
         while !self.shared.control.draining() {
+            self.relieve();
             if !self.handler.has_room() {
                 self.wait(None, None);
                 continue;
@@ -114,13 +126,42 @@ impl<H: AcceptHandler> Running<H> {
             match acceptor.accept() {
                 Accept::Connection(accepted) => self.hand_over(accepted),
                 Accept::Empty => self.wait(Some(&acceptor), None),
-                Accept::Full => self.wait(None, None),
+                Accept::Full => self.make_room(&acceptor),
                 Accept::Exhausted => self.wait(None, Some(REST)),
             }
         }
         self.empty_queue(acceptor);
         self.handler.finish();
         self.drain();
+    }
+
+    /// Ends idle connections for those that have found no thread for a while. Those that wait for another request ended at
+    /// once.
+    fn relieve(&mut self) {
+        let crowd = self.handler.crowd();
+        if crowd > 0 && self.crowded {
+            self.end_idle(crowd);
+        } else if crowd > 0 {
+            self.looks.postpone();
+        }
+        self.crowded = crowd > 0;
+    }
+
+    /// Waits until another connection may be accepted, and ends idle ones if clients wait.
+    fn make_room(&mut self, acceptor: &Acceptor) {
+        match acceptor.waiting() {
+            0 => self.wait(Some(acceptor), None),
+            waiting => {
+                self.end_idle(waiting);
+                self.wait(None, Some(LOOK_EVERY));
+            }
+        }
+    }
+
+    fn end_idle(&mut self, wanted: usize) {
+        if self.looks.take() {
+            self.handler.registry().end_longest_idle(wanted);
+        }
     }
 
     fn hand_over(&mut self, accepted: Accepted) {
@@ -135,7 +176,8 @@ impl<H: AcceptHandler> Running<H> {
 
     /// Waits for a connection, the notifier, a refused client, or the time-out.
     fn wait(&mut self, acceptor: Option<&Acceptor>, timeout: Option<Duration>) {
-        let timeout = [timeout, self.refusals.patience()].into_iter().flatten().min();
+        let look = (self.handler.crowd() > 0).then_some(LOOK_EVERY);
+        let timeout = [timeout, look, self.refusals.patience()].into_iter().flatten().min();
         let timeout = timeout.and_then(|span| Timespec::try_from(span).ok());
         let mut descriptors = vec![PollFd::from_borrowed_fd(self.shared.notifier.as_fd(), PollFlags::IN)];
         descriptors

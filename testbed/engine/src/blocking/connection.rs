@@ -93,7 +93,7 @@ impl Connection {
             self.receive_timeout.arm(&self.socket, &self.deadline)?;
             let flags = if ending { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
             let (buffer, room) = self.input.room();
-            match net::receive(&self.socket, (buffer, room), flags) {
+            match net::receive_once(&self.socket, (buffer, room), flags) {
                 Ok(count) => {
                     self.input.adapt(count, room);
                     self.registry.set_waiting(&self.socket, Waiting::Within);
@@ -122,7 +122,7 @@ impl Connection {
         let mut sent = 0;
         while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
             self.send_timeout.arm(&self.socket, &self.deadline)?;
-            match net::send(&self.socket, rest, flags) {
+            match net::send_once(&self.socket, rest, flags) {
                 Ok(count) => {
                     sent += count;
                     self.deadline.note_sent(count as u64);
@@ -141,7 +141,7 @@ impl Connection {
             self.send_timeout.arm(&self.socket, &self.deadline)?;
             // The kernel's time-out is for each part of a call, so that a long one might hardly ever end.
             let length = (end - offset).min(self.deadline.sent_at_most());
-            match net::send_file(&self.socket, file, offset, length) {
+            match net::send_file_once(&self.socket, file, offset, length) {
                 Ok(count) => {
                     offset += count;
                     self.deadline.note_sent(count);

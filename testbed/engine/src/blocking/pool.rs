@@ -1,8 +1,9 @@
 //! `pool`: a fixed number of threads, and a bounded queue of connections that wait for one of them.
 //!
 //! A worker serves a connection to its end. While others wait and no worker is free, a connection ends after the
-//! current request ([`draining`](crate::service::Connection::draining) says so), and one that is waiting for its next
-//! request is closed. This way kept connections do not starve waiting ones.
+//! current request ([`draining`](crate::service::Connection::draining) says so), one that is waiting for its next
+//! request is closed, and so is one that has not sent its first for a second. This way idle connections do not starve
+//! waiting ones.
 
 use std::{
     sync::{Arc, mpsc},
@@ -63,6 +64,10 @@ impl AcceptHandler for Workers {
 
     fn has_room(&self) -> bool {
         self.queue.has_room()
+    }
+
+    fn crowd(&self) -> usize {
+        self.queue.unattended()
     }
 
     fn finish(&self) {

@@ -116,6 +116,11 @@ impl Queue {
         }
     }
 
+    /// How many connections wait for which there is no idle worker.
+    pub(crate) fn unattended(&self) -> usize {
+        self.unattended.load(SeqCst)
+    }
+
     /// Lets workers end once the queue is empty: no more will be put in.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
@@ -165,7 +170,7 @@ impl Queue {
 
 impl Contention for Queue {
     fn others_wait(&self) -> bool {
-        self.unattended.load(SeqCst) > 0
+        self.unattended() > 0
     }
 }
 

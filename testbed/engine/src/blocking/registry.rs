@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU8, Ordering::SeqCst},
@@ -14,7 +14,7 @@ use std::{
 use rustix::net::{Shutdown, shutdown};
 use slab::Slab;
 
-use crate::{control::Control, service::Waiting, signals};
+use crate::{control::Control, idle, service::Waiting, signals};
 
 /// Tells whether connections wait for workers that others hold.
 pub(crate) trait Contention: Send + Sync + std::fmt::Debug {
@@ -160,6 +160,18 @@ impl Registry {
     pub(crate) fn end_one_kept(&self) {
         let state = self.lock();
         if let Some((_, socket)) = state.sockets.iter().find(|(_, socket)| socket.is(Waiting::Next)) {
+            socket.set(Waiting::Within);
+            socket.end_input();
+        }
+    }
+
+    /// Ends the connections that have been idle longest, so that `wanted` clients find room. A request that arrives at
+    /// this very moment fares as in [`end_idle`](Self::end_idle).
+    pub(crate) fn end_longest_idle(&self, wanted: usize) {
+        let state = self.lock();
+        let idle =
+            state.sockets.iter().map(|(_, socket)| socket).filter(|socket| !socket.is(Waiting::Within));
+        for socket in idle::longest_idle(idle.map(|socket| (socket, socket.as_fd().as_raw_fd())), wanted) {
             socket.set(Waiting::Within);
             socket.end_input();
         }

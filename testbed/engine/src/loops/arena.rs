@@ -64,9 +64,16 @@ impl<T> Arena<T> {
         self.slots.is_empty()
     }
 
+    /// All values with their keys.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
+        self.slots
+            .iter()
+            .map(|(index, (generation, value))| (Key { index: index as u32, generation: *generation }, value))
+    }
+
     /// The keys of all values, in a separate list so that values may be removed while it is read.
     pub(crate) fn keys(&self) -> Vec<Key> {
-        self.slots.iter().map(|(index, &(generation, _))| Key { index: index as u32, generation }).collect()
+        self.iter().map(|(key, _)| key).collect()
     }
 }
 

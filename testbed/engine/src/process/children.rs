@@ -13,11 +13,13 @@ use crate::{clock, signals};
 #[derive(Debug)]
 pub(super) struct Children<T> {
     records: HashMap<Pid, T>,
+    /// The child that was last told to close an idle connection.
+    told: Option<Pid>,
 }
 
 impl<T> Children<T> {
     pub(super) fn new() -> Self {
-        Self { records: HashMap::new() }
+        Self { records: HashMap::new(), told: None }
     }
 
     pub(super) fn insert(&mut self, child: Pid, record: T) {
@@ -58,6 +60,20 @@ impl<T> Children<T> {
     pub(super) fn close_kept(&self, matches: impl Fn(&T) -> bool) {
         let told = self.records.iter().filter(|(_, record)| matches(record));
         told.for_each(|(&child, _)| signals::close_kept(child));
+    }
+
+    /// Tells some of the children, in turn, to close their connections if they have been idle for long: as many as
+    /// `clients` wait, and at least one in ten, because most may be at work.
+    pub(super) fn close_idle(&mut self, clients: usize) {
+        let number = |child: &Pid| child.as_raw_nonzero();
+        let mut children: Vec<Pid> = self.records.keys().copied().collect();
+        children.sort_unstable_by_key(number);
+        let told = self.told.as_ref().map(number);
+        let first = children.iter().position(|child| Some(number(child)) > told).unwrap_or(0);
+        children.rotate_left(first);
+        children.truncate(clients.max(children.len().div_ceil(10)));
+        children.iter().for_each(|&child| signals::close_idle(child));
+        self.told = children.last().copied();
     }
 
     /// Kills every child.

@@ -1,8 +1,9 @@
 //! `prefork`: a fixed number of processes, forked beforehand, that accept from one listening socket.
 //!
 //! A worker serves a connection to its end. While every worker is busy and clients wait to be accepted, a connection
-//! ends after the current request, and the parent closes one that is waiting for its next request. A worker that died is
-//! replaced, each at most once a second.
+//! ends after the current request, and the parent closes one that is waiting for its next request. If none is, the workers
+//! are told in turn to end connections that have been idle for a second. A worker that died is replaced, each at most once
+//! a second.
 
 mod scoreboard;
 mod worker;
@@ -19,7 +20,7 @@ use rustix::net::{Shutdown, shutdown};
 
 use self::{
     scoreboard::{Scoreboard, Slot},
-    worker::{Worker, is_waiting},
+    worker::Worker,
 };
 use super::{
     children::Children,
@@ -32,8 +33,9 @@ use crate::{
     connection_limit::{ConnectionLimit, Permit},
     control::Notifier,
     error::EngineError,
+    idle::{LOOK_EVERY, Looks},
     implementation::{Description, Implementation},
-    listen::{Accept, Accepted},
+    listen::{Accept, Accepted, Acceptor},
     options::Options,
     panics::contain,
     server::Server,
@@ -57,8 +59,10 @@ impl Implementation for Prefork {
         let end = Arc::new(Notifier::new().map_err(EngineError::system("an event descriptor"))?);
         parent::start(options, workers, |parent| {
             let pending = (0..workers).map(|slot| PendingStart { slot, at: None }).collect();
-            let scoreboard = Arc::new(Scoreboard::new(workers, Arc::clone(&parent.control)));
-            Supervisor { parent, factory, end, scoreboard, pending, children: Children::new() }.run();
+            let taken = workers.min(options.max_connections.max(1));
+            let scoreboard = Arc::new(Scoreboard::new(workers, taken, Arc::clone(&parent.control)));
+            let (children, looks) = (Children::new(), Looks::default());
+            Supervisor { parent, factory, end, scoreboard, pending, children, looks, resting: false }.run();
         })
     }
 }
@@ -72,6 +76,9 @@ struct Supervisor<F> {
     scoreboard: Arc<Scoreboard>,
     pending: Vec<PendingStart>,
     children: Children<Child>,
+    looks: Looks,
+    /// Clients wait and no kept connection was found, so that watching for clients would not end the wait.
+    resting: bool,
 }
 
 /// A worker to be started.
@@ -130,22 +137,32 @@ impl<F: Factory> Supervisor<F> {
         });
     }
 
-    /// Waits until there is something to do. While all workers are busy, some of them with kept connections, that
-    /// includes a client waiting to be accepted: one of the kept connections is then closed.
+    /// Waits until there is something to do. While all workers are busy, that includes a client waiting to be accepted: an
+    /// idle connection is then closed.
     fn wait(&mut self, next: Option<Duration>) {
         let wanted = self.scoreboard.watch();
         // Taken out because the wait borrows the parent mutably.
         let acceptor = self.parent.acceptor.take();
-        let listener = acceptor.as_ref().map(AsFd::as_fd).filter(|_| wanted);
+        let resting = self.resting.then_some(LOOK_EVERY);
+        let listener = acceptor.as_ref().map(AsFd::as_fd).filter(|_| wanted && !self.resting);
         let soon = self.scoreboard.any_closing().then_some(RECHECK);
-        self.parent.wait(listener, [next, soon].into_iter().flatten().min());
-        if wanted
-            && acceptor.as_ref().is_some_and(is_waiting)
-            && let Some(slot) = self.scoreboard.close_one_kept()
-        {
-            self.children.close_kept(|child| child.is_worker(slot));
-        }
+        self.parent.wait(listener, [next, soon, resting].into_iter().flatten().min());
+        let waiting = acceptor.as_ref().filter(|_| wanted).map_or(0, Acceptor::waiting);
+        self.resting = waiting > 0 && !self.close_idle(waiting);
         self.parent.acceptor = acceptor;
+    }
+
+    /// Closes one kept connection. If there is none, tells the workers to close those that have been idle for long, and
+    /// returns false: if any does, its client was not waiting for an answer.
+    fn close_idle(&mut self, waiting: usize) -> bool {
+        if let Some(slot) = self.scoreboard.close_one_kept() {
+            self.children.close_kept(|child| child.is_worker(slot));
+            return true;
+        }
+        if self.looks.take() {
+            self.children.close_idle(waiting);
+        }
+        false
     }
 
     /// Starts the workers whose time has come. Returns how long until the next one's.

@@ -2,7 +2,7 @@
 //! connection's service opens is its own.
 //!
 //! The parent accepts. At most `max_connections` children live at a time; further clients wait in the listen queue until
-//! one has ended.
+//! one has ended. While they wait, the children are told in turn to end connections that have been idle for a second.
 
 use std::{
     net::SocketAddr,
@@ -21,8 +21,9 @@ use crate::{
     blocking::{connection::Connection, registry::Registry},
     connection_limit::Permit,
     error::EngineError,
+    idle::{LOOK_EVERY, Looks},
     implementation::{Description, Implementation},
-    listen::{Accept, Accepted},
+    listen::{Accept, Accepted, Acceptor},
     options::Options,
     panics::contain,
     server::Server,
@@ -42,8 +43,8 @@ impl Implementation for Processes {
     fn start<F: Factory>(options: &Options, factory: F) -> Result<Server, EngineError> {
         // One report comes from the child that tries to make a service.
         parent::start(options, 1, |parent| {
-            let (children, refusal_logged) = (Children::new(), Atomics::new(1));
-            Supervisor { parent, factory, children, refusal_logged }.run();
+            let (children, refusal_logged, looks) = (Children::new(), Atomics::new(1), Looks::default());
+            Supervisor { parent, factory, children, refusal_logged, looks }.run();
         })
     }
 }
@@ -56,6 +57,7 @@ struct Supervisor<F> {
     children: Children<Permit>,
     /// Set once any process has logged a refusal.
     refusal_logged: Atomics,
+    looks: Looks,
 }
 
 impl<F: Factory> Supervisor<F> {
@@ -66,7 +68,7 @@ impl<F: Factory> Supervisor<F> {
             match self.parent.acceptor.as_ref().map_or(Accept::Empty, |acceptor| acceptor.accept()) {
                 Accept::Connection(accepted) => self.spawn(accepted),
                 Accept::Empty => self.wait_for_connection(),
-                Accept::Full => self.parent.wait(None, None),
+                Accept::Full => self.make_room(),
                 Accept::Exhausted => self.parent.wait(None, Some(REST)),
             }
         }
@@ -87,6 +89,18 @@ impl<F: Factory> Supervisor<F> {
         if let Err(error) = tried {
             self.parent.report::<()>(&Err(error));
         }
+    }
+
+    /// Waits until another connection may be accepted, and ends idle ones if clients wait.
+    fn make_room(&mut self) {
+        let waiting = self.parent.acceptor.as_ref().map_or(0, Acceptor::waiting);
+        if waiting == 0 {
+            return self.wait_for_connection();
+        }
+        if self.looks.take() {
+            self.children.close_idle(waiting);
+        }
+        self.parent.wait(None, Some(LOOK_EVERY));
     }
 
     fn wait_for_connection(&mut self) {

@@ -63,8 +63,9 @@ impl<P: Poller> Connection<P> {
     }
 
     fn poll_receive(&mut self) -> Poll<io::Result<usize>> {
-        let ending = self.answered && self.input.is_empty() && self.reactor.draining();
-        if !ending && !self.reactor.is_ready(self.key, Interest::Read) {
+        let (readable, ended) = self.reactor.may_receive(self.key);
+        let ending = self.is_between_requests() && (ended || self.reactor.draining());
+        if !ending && !readable {
             return self.wait_to_receive();
         }
         if !self.reactor.turn.spend() {
@@ -92,6 +93,10 @@ impl<P: Poller> Connection<P> {
         count
     }
 
+    fn is_between_requests(&self) -> bool {
+        self.answered && self.input.is_empty()
+    }
+
     /// Gives memory that is not in use back, and waits.
     fn wait_to_receive(&mut self) -> Poll<io::Result<usize>> {
         let mut buffers = self.reactor.buffers.borrow_mut();
@@ -105,7 +110,8 @@ impl<P: Poller> Connection<P> {
 
     /// Never returns ready without an error.
     fn wait(&self, interest: Interest) -> Poll<io::Result<()>> {
-        self.reactor.wait(self.socket.as_fd(), self.key, interest, self.deadline.at())
+        let between_requests = interest == Interest::Read && self.is_between_requests();
+        self.reactor.wait(self.socket.as_fd(), self.key, interest, between_requests, self.deadline.at())
     }
 
     /// Makes one outgoing transfer as soon as the socket takes it.

@@ -13,6 +13,7 @@ use crate::{
     clock,
     control::{Control, Notifier},
     error::EngineError,
+    idle::Looks,
     listen::{Accept, Accepted, Acceptor},
     loops::{self, Key, Loop, LoopParts, REST_US, Tasks, Wakeup},
     options::Options,
@@ -37,6 +38,7 @@ struct EventLoop<P: Poller, F: Factory> {
     reactor: Rc<Reactor<P>>,
     acceptor: Option<Acceptor>,
     listening: bool,
+    looks: Looks,
     control: Arc<Control>,
     notifier: Arc<Notifier>,
     /// A list used within one step of the loop and kept for its memory.
@@ -56,6 +58,7 @@ impl<P: Poller, F: Factory> Loop<F> for EventLoop<P, F> {
             reactor: Rc::new(reactor),
             acceptor: Some(Acceptor::new(parts.listener, SocketFlags::NONBLOCK, parts.limit, parts.log)),
             listening: false,
+            looks: Looks::default(),
             control: parts.control,
             notifier,
             events: Vec::new(),
@@ -110,6 +113,7 @@ impl<P: Poller, F: Factory> EventLoop<P, F> {
             LISTENER => self.accept(),
             NOTIFIER => {
                 self.notifier.clear();
+                self.make_room_for_others();
                 self.resume_accepting()
             }
             _ => {
@@ -127,7 +131,7 @@ impl<P: Poller, F: Factory> EventLoop<P, F> {
             match acceptor.accept() {
                 Accept::Connection(accepted) => self.admit(accepted),
                 Accept::Empty => return Ok(()),
-                Accept::Full => return self.pause_accepting(),
+                Accept::Full => return self.make_room(),
                 Accept::Exhausted => {
                     self.reactor.timers.borrow_mut().set(clock::now() + REST_US, Wakeup::Accept);
                     return self.pause_accepting();
@@ -135,6 +139,41 @@ impl<P: Poller, F: Factory> EventLoop<P, F> {
             }
         }
         Ok(())
+    }
+
+    /// Accepts no more until a place is free, and ends idle connections if clients wait. If this loop has too few, the
+    /// others are asked.
+    fn make_room(&mut self) -> io::Result<()> {
+        let waiting = self.acceptor.as_ref().map_or(0, Acceptor::waiting);
+        if waiting == 0 {
+            return Ok(());
+        }
+        self.pause_accepting()?;
+        if let Some(at) = self.looks.reminder() {
+            self.reactor.timers.borrow_mut().set(at, Wakeup::Accept);
+        }
+        if self.looks.take() {
+            let ended = self.end_idle(waiting);
+            if ended < waiting {
+                self.control.want_room(waiting - ended);
+            }
+        }
+        Ok(())
+    }
+
+    fn make_room_for_others(&mut self) {
+        let wanted = self.control.room_wanted();
+        if wanted > 0 && self.looks.take() {
+            let ended = self.end_idle(wanted);
+            self.control.made_room(ended);
+        }
+    }
+
+    /// Ends the connections that have been idle longest. Returns how many.
+    fn end_idle(&mut self, wanted: usize) -> usize {
+        let ended = self.reactor.end_idle(wanted);
+        ended.iter().for_each(|&task| self.tasks.poll(task));
+        ended.len()
     }
 
     /// Serves a connection, or closes it if the poller cannot watch it.

@@ -3,7 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     io,
-    os::fd::BorrowedFd,
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
     rc::Rc,
     sync::Arc,
     task::Poll,
@@ -14,6 +14,7 @@ use crate::{
     buffer::{Buffers, Input},
     clock::Micros,
     control::Control,
+    idle,
     loops::{Arena, Key, Timers, Turn, Wait},
 };
 
@@ -37,12 +38,24 @@ struct Source {
     /// The peer's side is closed, so the socket stays readable.
     closed: bool,
     watched: bool,
+    /// The socket, while its task waits for a request.
+    idle: Option<RawFd>,
+    /// The connection ends unless a request has come.
+    ended: bool,
 }
 
 impl Source {
     /// A source is taken to be ready until a transfer shows otherwise, so the first one is tried at once.
     const fn new() -> Self {
-        Self { wait: Wait::new(), readable: true, writable: true, closed: false, watched: false }
+        Self {
+            wait: Wait::new(),
+            readable: true,
+            writable: true,
+            closed: false,
+            watched: false,
+            idle: None,
+            ended: false,
+        }
     }
 
     const fn is_ready(&self, interest: Interest) -> bool {
@@ -97,6 +110,20 @@ impl<P: Poller> Reactor<P> {
         sources.get_mut(key)?.wait.expire((at, now), key, &mut self.timers.borrow_mut())
     }
 
+    /// Ends the waits of those connections that have been idle longest, so that `wanted` clients find room. Returns the
+    /// tasks to poll.
+    pub(crate) fn end_idle(&self, wanted: usize) -> Vec<Key> {
+        let mut sources = self.sources.borrow_mut();
+        let idle = sources.iter().filter(|(_, source)| source.wait.is_for(Interest::Read));
+        let chosen = idle::longest_idle(idle.filter_map(|(key, source)| Some((key, source.idle?))), wanted);
+        let end = |key| {
+            let source = sources.get_mut(key)?;
+            source.ended = true;
+            source.wait.end_if(|_| true)
+        };
+        chosen.into_iter().filter_map(end).collect()
+    }
+
     // The connections' side.
 
     pub(crate) fn add_source(&self) -> Key {
@@ -112,6 +139,14 @@ impl<P: Poller> Reactor<P> {
     /// Whether a transfer may succeed without waiting.
     pub(crate) fn is_ready(&self, key: Key, interest: Interest) -> bool {
         self.sources.borrow_mut().get_mut(key).is_some_and(|source| source.is_ready(interest))
+    }
+
+    /// Whether a receive may succeed without waiting, and whether the connection ends unless it does.
+    pub(crate) fn may_receive(&self, key: Key) -> (bool, bool) {
+        self.sources
+            .borrow_mut()
+            .get_mut(key)
+            .map_or((false, false), |source| (source.readable, source.ended))
     }
 
     /// Records that a transfer was cut short: no more are tried until the poller reports the socket.
@@ -139,13 +174,14 @@ impl<P: Poller> Reactor<P> {
         self.poller.borrow_mut().receive((socket, key), into, &mut self.buffers.borrow_mut())
     }
 
-    /// Makes the current task wait for a socket. Never returns ready without an error, which is `TimedOut` if the
-    /// deadline has passed.
+    /// Makes the current task wait for a socket, `between_requests` or not. Never returns ready without an error, which is
+    /// `TimedOut` if the deadline has passed.
     pub(crate) fn wait(
         &self,
         socket: BorrowedFd<'_>,
         key: Key,
         interest: Interest,
+        between_requests: bool,
         deadline: Micros,
     ) -> Poll<io::Result<()>> {
         if Wait::<Interest>::is_late(deadline) {
@@ -157,6 +193,7 @@ impl<P: Poller> Reactor<P> {
         };
         let waiter = (self.turn.current(), interest);
         source.wait.begin(waiter, deadline, key, &mut self.timers.borrow_mut());
+        source.idle = between_requests.then_some(socket.as_raw_fd());
         let mut poller = self.poller.borrow_mut();
         let watched = match std::mem::replace(&mut source.watched, true) {
             false => poller.watch(socket, key, interest),

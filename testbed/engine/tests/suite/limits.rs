@@ -5,10 +5,11 @@ use std::{
     net::{SocketAddr, TcpListener},
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use engine::{
-    Counters, EngineError, Options,
+    Counters, EngineError, Model, Options,
     service::{Connection, Factory},
 };
 
@@ -21,11 +22,13 @@ fn connections_beyond_the_limit_wait_until_one_closes() {
         let limited = Options { max_connections: 3, counters: Arc::clone(&counters), ..options() };
         let server = start_with(model, &limited, Commands::new());
         let mut clients: Vec<_> = (0..8).map(|_| connect(&server)).collect();
-        for (number, client) in clients.iter_mut().enumerate() {
-            client.write_all(format!("number {number}\n").as_bytes()).unwrap();
-        }
+        // With half a request, none is idle.
+        clients.iter_mut().for_each(|client| client.write_all(b"number").unwrap());
         eventually("the limit is met", || counters.limit_pauses() > 0 && counters.accepted() == 3);
         assert_eq!(counters.active(), 3, "{model}");
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.write_all(format!(" {number}\n").as_bytes()).unwrap();
+        }
         // Each is served as places become free, in whatever order they were accepted.
         thread::scope(|scope| {
             for (number, mut client) in clients.into_iter().enumerate() {
@@ -36,6 +39,92 @@ fn connections_beyond_the_limit_wait_until_one_closes() {
         eventually("all are closed", || counters.closed() == 8);
         assert!(Arc::ptr_eq(&counters, server.counters()), "{model}");
     }
+}
+
+/// Idle connections held all places, and nobody else was served.
+#[test]
+fn idle_connections_end_for_clients_that_wait_and_none_at_work_does() {
+    let by_limit = Options { max_connections: 3, loops: 1, ..options() };
+    let by_workers = Options { workers: 3, ..options() };
+    let with_workers = models().filter(|model| model.has_workers()).map(|model| (model, &by_workers));
+    let all: Vec<_> = models().map(|model| (model, &by_limit)).chain(with_workers).collect();
+    // Those that fork go one by one: until a new process has dropped what it inherited, it would hold the others' sockets.
+    let (forking, others) = all.into_iter().partition::<Vec<_>, _>(|(model, _)| model.forks());
+    thread::scope(|scope| {
+        for (model, full) in others {
+            scope.spawn(move || ends_idle_ones(model, full));
+        }
+    });
+    forking.into_iter().for_each(|(model, full)| ends_idle_ones(model, full));
+}
+
+/// Three connections fill the server, and one of them is at work. Two more clients come.
+fn ends_idle_ones(model: Model, full: &Options) {
+    let server = start_with(model, &Options { counters: Arc::default(), ..full.clone() }, Commands::new());
+    let mut answered = connect(&server);
+    assert_eq!(ask(&mut answered, "hello you"), "hello you", "{model}");
+    let mut working = connect(&server);
+    working.write_all(b"half a").expect("sent");
+    let mut silent = connect(&server);
+    eventually("the server is full", || server.counters().active() == 3);
+    let later: Vec<_> = (0..2)
+        .map(|number| {
+            let mut client = connect(&server);
+            // With half of another request it is not idle.
+            client.write_all(format!("number {number}\nhalf").as_bytes()).expect("sent");
+            assert_eq!(read_line(&mut client), format!("number {number}"), "{model}");
+            client
+        })
+        .collect();
+    assert_eq!(rest(&mut answered), b"", "{model}");
+    assert_eq!(rest(&mut silent), b"", "{model}");
+    working.write_all(b" request\n").expect("sent");
+    assert_eq!(read_line(&mut working), "half a request", "{model}");
+    drop(later);
+}
+
+#[test]
+fn the_connection_idle_longest_ends_first() {
+    // Models that fork ask their processes in turn.
+    thread::scope(|scope| {
+        for model in models().filter(|model| !model.forks()) {
+            scope.spawn(move || {
+                let full = Options { max_connections: 2, loops: 1, counters: Arc::default(), ..options() };
+                let server = start_with(model, &full, Commands::new());
+                let [mut older, mut newer] = [(); 2].map(|()| {
+                    let mut client = connect(&server);
+                    assert_eq!(ask(&mut client, "hello you"), "hello you", "{model}");
+                    thread::sleep(Duration::from_millis(300));
+                    client
+                });
+                assert_eq!(ask(&mut older, "hello again"), "hello again", "{model}");
+                assert_eq!(ask(&mut connect(&server), "hello too"), "hello too", "{model}");
+                assert_eq!(rest(&mut newer), b"", "{model}");
+                assert_eq!(ask(&mut older, "still here"), "still here", "{model}");
+            });
+        }
+    });
+}
+
+#[test]
+fn one_loop_makes_room_for_clients_of_another() {
+    thread::scope(|scope| {
+        for model in models().filter(|model| model.has_loops()) {
+            scope.spawn(move || {
+                let full = Options { max_connections: 6, loops: 2, counters: Arc::default(), ..options() };
+                let server = start_with(model, &full, Commands::new());
+                let idle: Vec<_> = (0..6).map(|_| connect(&server)).collect();
+                eventually("the server is full", || server.counters().active() == 6);
+                let mut clients: Vec<_> = (0..6).map(|_| connect(&server)).collect();
+                // With half of another request none of them is idle.
+                clients.iter_mut().for_each(|client| client.write_all(b"hello you\nhalf").unwrap());
+                for client in &mut clients {
+                    assert_eq!(read_line(client), "hello you", "{model}");
+                }
+                drop(idle);
+            });
+        }
+    });
 }
 
 #[test]

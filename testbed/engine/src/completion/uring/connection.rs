@@ -70,12 +70,12 @@ impl Connection {
             self.answered &= count == 0;
             return Poll::Ready(Ok(count));
         }
-        let ending = self.answered && self.input.is_empty() && self.reactor.draining();
-        if ending && !net::is_stale(&self.socket) {
+        let between_requests = self.answered && self.input.is_empty();
+        if between_requests && self.reactor.is_ending(self.key) && !net::is_stale(&self.socket) {
             return Poll::Ready(Ok(0));
         }
         self.release();
-        self.reactor.wait_to_receive(self.key, self.deadline.at()).map_ok(|()| 0)
+        self.reactor.wait_to_receive(self.key, between_requests, self.deadline.at()).map_ok(|()| 0)
     }
 
     /// Gives memory that is not in use back.

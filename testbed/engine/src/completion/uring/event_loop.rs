@@ -25,6 +25,7 @@ use crate::{
     clock,
     control::{Control, Notifier},
     error::EngineError,
+    idle::Looks,
     listen::{Accept, Accepted, Acceptor},
     loops::{self, Loop, LoopParts, REST_US, Tasks, Wakeup},
     service::Factory,
@@ -36,6 +37,7 @@ pub(super) struct EventLoop<F: Factory> {
     reactor: Rc<Reactor>,
     acceptor: Option<Acceptor>,
     accepting: Accepting,
+    looks: Looks,
     /// Accepted by the kernel before it was told that the connection limit is reached.
     unadmitted: VecDeque<OwnedFd>,
     control: Arc<Control>,
@@ -68,6 +70,7 @@ impl<F: Factory> Loop<F> for EventLoop<F> {
             reactor: Rc::new(reactor),
             acceptor: Some(Acceptor::new(parts.listener, SocketFlags::empty(), parts.limit, parts.log)),
             accepting: Accepting::No,
+            looks: Looks::default(),
             unadmitted: VecDeque::new(),
             control: parts.control,
             notifier,
@@ -134,6 +137,7 @@ impl<F: Factory> EventLoop<F> {
         if !more {
             self.reactor.ring.borrow_mut().watch(self.notifier.as_fd());
         }
+        self.make_room_for_others();
         self.resume_accepting();
     }
 
@@ -164,10 +168,41 @@ impl<F: Factory> EventLoop<F> {
                     self.reactor.ring.borrow_mut().accept(acceptor.as_fd(), acceptor.flags());
                     self.accepting = Accepting::Yes;
                 }
-                Accept::Full => return self.stop_accepting(),
+                Accept::Full => return self.make_room(),
                 Accept::Empty | Accept::Exhausted => return,
             }
         }
+    }
+
+    /// Accepts no more until a place is free, and ends idle connections for the clients that wait. If this loop has too few,
+    /// the others are asked.
+    fn make_room(&mut self) {
+        self.stop_accepting();
+        if let Some(at) = self.looks.reminder() {
+            self.reactor.timers.borrow_mut().set(at, Wakeup::Accept);
+        }
+        if self.looks.take() {
+            let waiting = self.unadmitted.len() + self.acceptor.as_ref().map_or(0, Acceptor::waiting);
+            let ended = self.end_idle(waiting);
+            if ended < waiting {
+                self.control.want_room(waiting - ended);
+            }
+        }
+    }
+
+    fn make_room_for_others(&mut self) {
+        let wanted = self.control.room_wanted();
+        if wanted > 0 && self.looks.take() {
+            let ended = self.end_idle(wanted);
+            self.control.made_room(ended);
+        }
+    }
+
+    /// Ends the connections that have been idle longest. Returns how many.
+    fn end_idle(&mut self, wanted: usize) -> usize {
+        let chosen = self.reactor.longest_idle(wanted);
+        chosen.iter().for_each(|&key| self.reactor.end_idle(key, |task| self.tasks.poll(task)));
+        chosen.len()
     }
 
     fn stop_accepting(&mut self) {

@@ -1,7 +1,13 @@
 //! What the connections of one loop share: the ring, operations in flight, timers, buffers.
 
 use std::{
-    cell::RefCell, collections::VecDeque, io, mem, os::fd::AsFd, rc::Rc, sync::Arc, task::Poll,
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    io, mem,
+    os::fd::{AsFd, AsRawFd},
+    rc::Rc,
+    sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
@@ -17,6 +23,7 @@ use crate::{
     buffer::Buffers,
     clock::{self, Micros},
     control::Control,
+    idle,
     loops::{Arena, Key, Timers, Turn, Wait},
 };
 
@@ -50,6 +57,8 @@ pub(crate) struct Reactor {
     buffer_rings: RefCell<Vec<BufferRing>>,
     /// Sockets whose receive found no buffer, oldest first.
     starved: RefCell<VecDeque<Key>>,
+    /// The connection that is being ended because it is idle.
+    ending: Cell<Option<Key>>,
     control: Arc<Control>,
 }
 
@@ -63,6 +72,7 @@ impl Reactor {
             sources: RefCell::new(Arena::new()),
             buffer_rings: RefCell::default(),
             starved: RefCell::default(),
+            ending: Cell::new(None),
             control,
         };
         reactor.add_buffer_ring(USUAL)?;
@@ -162,7 +172,29 @@ impl Reactor {
         sources.get_mut(key)?.wait.expire((at, now), key, &mut self.timers.borrow_mut())
     }
 
+    /// The connections that have been idle longest and may end so that `wanted` clients find room.
+    pub(crate) fn longest_idle(&self, wanted: usize) -> Vec<Key> {
+        let sources = self.sources.borrow();
+        let idle = sources.iter().filter(|(_, source)| source.is_idle());
+        idle::longest_idle(idle.map(|(key, source)| (key, source.socket.as_fd().as_raw_fd())), wanted)
+    }
+
+    /// Ends the wait of an idle connection, whose task `poll` polls.
+    pub(crate) fn end_idle(&self, key: Key, poll: impl FnOnce(Key)) {
+        let ended = self.sources.borrow_mut().get_mut(key).and_then(|source| source.wait.end_if(|_| true));
+        self.ending.set(Some(key));
+        if let Some(task) = ended {
+            poll(task);
+        }
+        self.ending.set(None);
+    }
+
     // The connections' side.
+
+    /// Whether a connection between requests should end.
+    pub(crate) fn is_ending(&self, key: Key) -> bool {
+        self.draining() || self.ending.get() == Some(key)
+    }
 
     pub(crate) fn add_source(&self, socket: Rc<Socket>) -> Key {
         self.sources.borrow_mut().insert(Source::new(socket))
@@ -205,9 +237,17 @@ impl Reactor {
         self.sources.borrow_mut().get_mut(key)?.received.take()
     }
 
-    /// Makes the current task wait for input. Never returns ready without an error.
-    pub(crate) fn wait_to_receive(&self, key: Key, deadline: Micros) -> Poll<io::Result<()>> {
-        self.wait(key, Kind::Receive, deadline, |source| self.submit_receive(key, source))
+    /// Makes the current task wait for input, `between_requests` or not. Never returns ready without an error.
+    pub(crate) fn wait_to_receive(
+        &self,
+        key: Key,
+        between_requests: bool,
+        deadline: Micros,
+    ) -> Poll<io::Result<()>> {
+        self.wait(key, Kind::Receive, deadline, |source| {
+            source.between_requests = between_requests;
+            self.submit_receive(key, source)
+        })
     }
 
     /// Whether a wait for the socket to take more is in flight.

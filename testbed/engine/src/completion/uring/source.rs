@@ -55,6 +55,8 @@ pub(crate) struct Source {
     pub(crate) sending: Sending,
     /// Its connection is gone, and it only waits for the kernel.
     pub(crate) abandoned: bool,
+    /// Its task waits for a request, as far as it waits for input.
+    pub(crate) between_requests: bool,
     in_flight: u8,
 }
 
@@ -66,12 +68,18 @@ impl Source {
             received: Received::new(),
             sending: Sending { bytes: Vec::new(), sent: 0, outcome: Ok(()) },
             abandoned: false,
+            between_requests: false,
             in_flight: 0,
         }
     }
 
     pub(crate) const fn is_in_flight(&self, kind: Kind) -> bool {
         self.in_flight & bit(kind) != 0
+    }
+
+    /// Whether its task waits for a request of which nothing has come.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.between_requests && self.wait.is_for(Kind::Receive) && !self.received.is_ready()
     }
 
     /// Whether the kernel uses nothing of it.

@@ -177,7 +177,7 @@ fn a_crowd_that_finds_no_buffers_is_tried_a_few_at_a_time() {
         peer.write_all(b"x").expect("sent");
         peers.push(peer);
         let key = reactor.add_source(Rc::new(Socket::new(socket.into(), false, None)));
-        assert!(reactor.wait_to_receive(key, NEVER).is_pending());
+        assert!(reactor.wait_to_receive(key, false, NEVER).is_pending());
     }
     let (mut received, mut failed, mut completions) = (0, 0, Vec::new());
     while received < CROWD {

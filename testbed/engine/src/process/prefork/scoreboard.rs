@@ -18,19 +18,21 @@ const CLOSING: u64 = 3;
 
 /// The state of each worker, and whether the parent watches for waiting clients.
 ///
-/// The parent is notified when it should begin to watch: when all workers are taken, and one of them by a kept
-/// connection. A worker writes its own state before it reads whether the parent watches. The parent does it the other way
+/// The parent is notified when it should begin to watch: when no worker may take another connection. A worker writes its own state before it reads whether the parent watches. The parent does it the other way
 /// round, so one of the two sees the other.
 #[derive(Debug)]
 pub(super) struct Scoreboard {
     /// One per worker, and one for the parent.
     cells: Atomics,
+    /// How many workers are left idle when the limit on connections is reached.
+    spare: usize,
     control: Arc<Control>,
 }
 
 impl Scoreboard {
-    pub(super) fn new(workers: usize, control: Arc<Control>) -> Self {
-        Self { cells: Atomics::new(workers + 1), control }
+    /// A scoreboard for so many workers, of which `taken` at most serve connections.
+    pub(super) fn new(workers: usize, taken: usize, control: Arc<Control>) -> Self {
+        Self { cells: Atomics::new(workers + 1), spare: workers.saturating_sub(taken), control }
     }
 
     /// The states of the workers.
@@ -38,9 +40,10 @@ impl Scoreboard {
         self.cells.split_last().map_or(&[], |(_, workers)| workers)
     }
 
-    /// Whether no worker is idle.
+    /// Whether no worker may take another connection.
     pub(super) fn all_taken(&self) -> bool {
-        self.workers().iter().all(|state| state.load(SeqCst) != IDLE)
+        let mut idle = self.workers().iter().filter(|state| state.load(SeqCst) == IDLE);
+        idle.nth(self.spare).is_none()
     }
 
     /// Marks the worker of this slot as ended. Returns whether it was in the middle of a connection.
@@ -69,7 +72,7 @@ impl Scoreboard {
     }
 
     fn is_watch_wanted(&self) -> bool {
-        self.all_taken() && self.any(KEPT) && !self.any_closing()
+        self.all_taken() && !self.any_closing()
     }
 
     fn any(&self, wanted: u64) -> bool {
@@ -115,20 +118,32 @@ mod tests {
     use super::*;
 
     fn two() -> (Arc<Scoreboard>, Slot, Slot) {
-        let scoreboard = Arc::new(Scoreboard::new(2, Arc::new(Control::new(Vec::new()))));
+        two_of_which_serve(2)
+    }
+
+    fn two_of_which_serve(taken: usize) -> (Arc<Scoreboard>, Slot, Slot) {
+        let scoreboard = Arc::new(Scoreboard::new(2, taken, Arc::new(Control::new(Vec::new()))));
         let slot = |number| Slot { scoreboard: Arc::clone(&scoreboard), number };
         (Arc::clone(&scoreboard), slot(0), slot(1))
     }
 
     #[test]
-    fn the_parent_watches_while_all_are_taken_and_one_is_kept() {
+    fn all_are_taken_when_as_many_serve_as_there_may_be_connections() {
+        let (scoreboard, first, _) = two_of_which_serve(1);
+        assert!(!scoreboard.all_taken());
+        first.set_busy();
+        assert!(scoreboard.all_taken() && scoreboard.watch());
+    }
+
+    #[test]
+    fn the_parent_watches_while_all_are_taken() {
         let (scoreboard, first, second) = two();
         first.set_kept();
         assert!(!scoreboard.watch(), "one is idle");
         second.set_busy();
         assert!(scoreboard.all_taken() && scoreboard.watch());
         first.set_busy();
-        assert!(!scoreboard.watch(), "none is kept");
+        assert!(scoreboard.watch(), "one may not have sent its first request");
         second.set_idle();
         assert!(!scoreboard.all_taken());
     }
