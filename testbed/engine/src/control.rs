@@ -62,10 +62,11 @@ const PLACE_AWAITED: usize = 2;
 /// How many clients wait for room that their own loop could not make, and until when others may make it.
 const ROOM_WANTED: usize = 3;
 const ROOM_WANTED_UNTIL: usize = 4;
+const FAILED: usize = 5;
 
 impl Control {
     pub(crate) fn new(notifiers: Vec<Arc<Notifier>>) -> Self {
-        let control = Self { cells: Atomics::new(5), notifiers };
+        let control = Self { cells: Atomics::new(6), notifiers };
         control.cells[STOP_AT].store(NEVER, SeqCst);
         control
     }
@@ -79,6 +80,15 @@ impl Control {
 
     pub(crate) fn draining(&self) -> bool {
         self.cells[DRAINING].load(SeqCst) != 0
+    }
+
+    /// Notes that a part of the server has ended unasked.
+    pub(crate) fn fail(&self) {
+        self.cells[FAILED].store(1, SeqCst);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.cells[FAILED].load(SeqCst) != 0
     }
 
     /// When remaining connections are closed; [`NEVER`] while not draining.

@@ -57,14 +57,25 @@ pub(crate) trait Loop<F>: Sized {
     fn turn(&mut self) -> io::Result<()>;
 }
 
-/// Runs a loop until the server has drained.
-fn run<F>(mut running: impl Loop<F>) {
+/// Runs a loop until the server has drained. If it ends before, by an error or a panic, the server has failed.
+fn run<F>(mut running: impl Loop<F>, control: &Control) {
+    let unasked = EndsUnasked(control);
     running.begin();
     while !running.is_finished() {
         if let Err(error) = running.turn() {
             tracing::error!(%error, "a loop has failed and ends");
             return;
         }
+    }
+    std::mem::forget(unasked);
+}
+
+/// Dropped when a loop ends unasked.
+struct EndsUnasked<'c>(&'c Control);
+
+impl Drop for EndsUnasked<'_> {
+    fn drop(&mut self) {
+        self.0.fail();
     }
 }
 
@@ -119,12 +130,13 @@ fn spawn<L: Loop<F>, F: Factory>(
     parts: LoopParts<F>,
     started: mpsc::Sender<Result<(), EngineError>>,
 ) -> io::Result<JoinHandle<()>> {
+    let control = Arc::clone(&parts.control);
     thread::Builder::new().name(name.to_owned()).spawn(move || match L::new(parts) {
         Ok(ready) => {
             // The receiver waits for every outcome, so sending cannot fail.
             let _ = started.send(Ok(()));
             drop(started);
-            run(ready);
+            run(ready, &control);
         }
         Err(error) => {
             let _ = started.send(Err(error));
@@ -150,4 +162,78 @@ pub(crate) async fn sleep(turn: &Turn, timers: &RefCell<Timers>, how_long: Durat
 /// The time is rounded up to milliseconds, which every system call can wait, so that the loop does not spin at the end.
 pub(crate) fn timeout(next: Micros) -> Option<Duration> {
     (next != NEVER).then(|| Duration::from_millis(clock::until(next).min(WAIT_MAX_US).div_ceil(1_000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::SocketAddr,
+        sync::atomic::{AtomicU32, Ordering::SeqCst},
+        time::Instant,
+    };
+
+    use super::*;
+    use crate::service::{Connection, Service};
+
+    /// Makes loops of which the first ends unasked.
+    struct Ending {
+        made: AtomicU32,
+        panics: bool,
+    }
+
+    struct FakeLoop {
+        parts: LoopParts<Ending>,
+        number: u32,
+    }
+
+    impl Loop<Ending> for FakeLoop {
+        fn new(parts: LoopParts<Ending>) -> Result<Self, EngineError> {
+            let number = parts.factory.made.fetch_add(1, SeqCst);
+            Ok(Self { parts, number })
+        }
+
+        fn begin(&self) {}
+
+        fn is_finished(&self) -> bool {
+            self.parts.control.draining()
+        }
+
+        fn turn(&mut self) -> io::Result<()> {
+            thread::sleep(Duration::from_millis(1));
+            match self.number {
+                0 if self.parts.factory.panics => panic!("this is part of a test"),
+                0 => Err(io::ErrorKind::Other.into()),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    struct Nothing;
+
+    impl<C: Connection> Service<C> for Nothing {
+        async fn serve(&self, _: C) {}
+    }
+
+    impl Factory for Ending {
+        type Service<C: Connection> = Nothing;
+
+        fn make<C: Connection>(&self) -> io::Result<Nothing> {
+            Ok(Nothing)
+        }
+    }
+
+    /// That a loop had ended was noticed only once all had.
+    #[test]
+    fn a_loop_that_ends_unasked_is_noticed_while_the_others_run() {
+        for panics in [false, true] {
+            let options = Options { loops: 3, ..Options::new(SocketAddr::from(([127, 0, 0, 1], 0))) };
+            let server = start::<FakeLoop, _>(&options, Ending { made: AtomicU32::new(0), panics }).unwrap();
+            let end = Instant::now() + Duration::from_secs(20);
+            while !server.is_finished() {
+                assert!(Instant::now() < end, "not noticed (panics: {panics})");
+                thread::sleep(Duration::from_millis(1));
+            }
+            assert!(server.threads.iter().any(|thread| !thread.is_finished()), "the others serve on");
+        }
+    }
 }

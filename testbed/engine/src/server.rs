@@ -30,9 +30,10 @@ impl Server {
         self.control.drain(deadline);
     }
 
-    /// Whether it has stopped serving, because it was drained or because it failed. A failure is in the log.
+    /// Whether it has stopped serving, because it was drained or because it failed, even if only one of its loops did: the
+    /// others serve on until they are drained, with fewer of them than were asked for. A failure is in the log.
     pub fn is_finished(&self) -> bool {
-        self.threads.iter().all(JoinHandle::is_finished)
+        self.control.has_failed() || self.threads.iter().all(JoinHandle::is_finished)
     }
 
     /// Waits until the server has stopped, which takes for ever unless it is drained.

@@ -158,12 +158,15 @@ impl<'a> ServerProcess<'a> {
         if self.flags.until_stdin_closes {
             stop_when_stdin_closes(&interrupt);
         }
-        if !interrupt.wait_unless(|| server.is_finished()) {
-            return Err(Failure::failed("the server stopped unexpectedly; the messages above say why"));
-        }
+        let asked = interrupt.wait_unless(|| server.is_finished());
+        // If it ended unasked, this is for what is left of it.
         server.drain(self.flags.drain);
         server.join();
-        Ok(Exit::Done)
+        if asked {
+            Ok(Exit::Done)
+        } else {
+            Err(Failure::failed("the server stopped unexpectedly; the messages above say why"))
+        }
     }
 
     fn options(&self) -> engine::Options {

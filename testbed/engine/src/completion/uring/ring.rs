@@ -37,6 +37,9 @@ pub(crate) struct Ring {
     backlog: VecDeque<squeue::Entry>,
     /// Queued operations whose last completion has not come, without cancellations.
     in_flight: usize,
+    /// How many calls a test makes fail with EBUSY.
+    #[cfg(test)]
+    busy: std::cell::Cell<u32>,
 }
 
 impl Ring {
@@ -52,7 +55,21 @@ impl Ring {
             .setup_submit_all()
             .setup_cqsize(submissions * COMPLETIONS)
             .build(submissions)?;
-        Ok(Self { uring, backlog: VecDeque::new(), in_flight: 0 })
+        Ok(Self {
+            uring,
+            backlog: VecDeque::new(),
+            in_flight: 0,
+            #[cfg(test)]
+            busy: std::cell::Cell::new(0),
+        })
+    }
+
+    /// Whether a test makes this call fail.
+    #[cfg(test)]
+    fn is_busy(&self) -> bool {
+        let left = self.busy.get();
+        self.busy.set(left.saturating_sub(1));
+        left > 0
     }
 
     /// Registers the buffers that [`receive`](Self::receive) calls `group`.
@@ -69,8 +86,23 @@ impl Ring {
         timeout: Option<Duration>,
         completions: &mut Vec<Completion>,
     ) -> io::Result<()> {
-        while !self.backlog.is_empty() {
-            self.flush_backlog()?;
+        // What the kernel does not take yet follows once completions are taken, so that is not waited for.
+        let timeout = if self.flush_backlog()? { timeout } else { Some(Duration::ZERO) };
+        let entered = self.submit_and_wait(timeout);
+        for entry in self.uring.completion() {
+            let completion = Completion::read(&entry);
+            if !completion.more && completion.operation != Operation::Cancel {
+                self.in_flight = self.in_flight.saturating_sub(1);
+            }
+            completions.push(completion);
+        }
+        entered.or_else(ignore_transient)
+    }
+
+    fn submit_and_wait(&self, timeout: Option<Duration>) -> io::Result<()> {
+        #[cfg(test)]
+        if self.is_busy() {
+            return Err(Errno::BUSY.into());
         }
         let submitter = self.uring.submitter();
         let entered = match timeout {
@@ -80,31 +112,35 @@ impl Ring {
                 submitter.submit_with_args(1, &SubmitArgs::new().timespec(&timespec))
             }
         };
-        for entry in self.uring.completion() {
-            let completion = Completion::read(&entry);
-            if !completion.more && completion.operation != Operation::Cancel {
-                self.in_flight = self.in_flight.saturating_sub(1);
-            }
-            completions.push(completion);
-        }
-        entered.map(drop).or_else(ignore_transient)
+        entered.map(drop)
     }
 
-    fn flush_backlog(&mut self) -> io::Result<()> {
-        self.uring.submit().map(drop).or_else(ignore_transient)?;
-        let mut queue = self.uring.submission();
-        if queue.is_full() {
-            // The kernel takes nothing until completions are taken. Until then they wait in a list of its own.
-            return Err(io::Error::from(Errno::BUSY));
-        }
-        while let Some(entry) = self.backlog.front() {
-            // SAFETY: as when the entry was queued.
-            if unsafe { queue.push(entry) }.is_err() {
-                break;
+    /// Queues what found no place before. Returns false if the kernel takes no more until completions are taken, which it
+    /// says by EBUSY: until then they wait in a list of its own.
+    fn flush_backlog(&mut self) -> io::Result<bool> {
+        while !self.backlog.is_empty() {
+            self.submit().or_else(ignore_transient)?;
+            let mut queue = self.uring.submission();
+            if queue.is_full() {
+                return Ok(false);
             }
-            self.backlog.pop_front();
+            while let Some(entry) = self.backlog.front() {
+                // SAFETY: as when the entry was queued.
+                if unsafe { queue.push(entry) }.is_err() {
+                    break;
+                }
+                self.backlog.pop_front();
+            }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    fn submit(&self) -> io::Result<()> {
+        #[cfg(test)]
+        if self.is_busy() {
+            return Err(Errno::BUSY.into());
+        }
+        self.uring.submit().map(drop)
     }
 
     /// The number of operations that the kernel has not finished.
@@ -232,6 +268,21 @@ mod tests {
         }
         assert!(arena.is_empty());
         assert_eq!(ring.in_flight(), 0);
+    }
+
+    /// EBUSY while operations waited for a place ended the loop.
+    #[test]
+    fn a_kernel_that_is_busy_gets_the_operations_later() {
+        const COUNT: usize = 100;
+        let mut ring = Ring::new().unwrap();
+        let (_client, socket) = pair();
+        let mut arena = Arena::new();
+        for _ in 0..COUNT {
+            ring.writable(socket.as_fd(), arena.insert(()));
+        }
+        ring.busy.set(10);
+        assert_eq!(wait_for(&mut ring, COUNT).len(), COUNT);
+        assert_eq!((ring.in_flight(), ring.busy.get()), (0, 0));
     }
 
     #[test]
