@@ -2,11 +2,12 @@
 
 use std::{
     fs, io,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use rustix::process::geteuid;
 use rustls::{
     CertificateError, InconsistentKeys, RootCertStore,
     client::verify_server_cert_signed_by_trust_anchor,
@@ -16,6 +17,8 @@ use rustls::{
     sign::CertifiedKey,
 };
 
+/// The user who may change every file anyway.
+const ROOT: u32 = 0;
 /// The largest accepted file, bytes: room for a chain of certificates or a bundle of authorities.
 const LEN_MAX: u64 = 8 << 20;
 
@@ -66,6 +69,14 @@ pub enum IdentityError {
     NoKey {
         /// The file.
         path: PathBuf,
+    },
+    /// Somebody else owns the key, and may change it.
+    #[error("the key {path} belongs to another user; run `chown {user} {path}`, or name another file")]
+    KeyNotOurs {
+        /// The file.
+        path: PathBuf,
+        /// The user whose it should be, by number.
+        user: u32,
     },
     /// The key is protected by a password.
     #[error(
@@ -130,8 +141,12 @@ fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError
 }
 
 fn read_key(path: &Path) -> Result<rustls::pki_types::PrivateKeyDer<'static>, IdentityError> {
-    let text =
-        read(path).map_err(|source| IdentityError::Unreadable { what: "key", path: path.into(), source })?;
+    let unreadable = |source| IdentityError::Unreadable { what: "key", path: path.into(), source };
+    let text = read(path).map_err(unreadable)?;
+    let (owner, user) = (fs::metadata(path).map_err(unreadable)?.uid(), geteuid().as_raw());
+    if owner != user && owner != ROOT {
+        return Err(IdentityError::KeyNotOurs { path: path.into(), user });
+    }
     key(&text).ok_or_else(|| {
         let path = path.into();
         if holds_encrypted_key(&text) {

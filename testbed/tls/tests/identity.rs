@@ -117,6 +117,18 @@ fn a_certificate_out_of_its_time_and_a_shared_key_are_told() {
 }
 
 #[test]
+fn a_key_that_somebody_else_owns_is_refused() {
+    let files = Files::new();
+    let (certificate, key) = files.pair(|_| ());
+    if std::os::unix::fs::chown(&key, Some(65_534), None).is_err() {
+        eprintln!("skipped: only root gives files away");
+        return;
+    }
+    let error = Identity::load(&certificate, &key).unwrap_err().to_string();
+    assert!(error.contains("another user") && error.contains("chown 0 "), "{error}");
+}
+
+#[test]
 fn a_file_of_authorities_that_holds_none_is_named() {
     let files = Files::new();
     let (certificate, key) = files.pair(|_| ());

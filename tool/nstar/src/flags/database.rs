@@ -2,11 +2,12 @@
 
 use std::{
     env, fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use clap::Args;
+use rustix::process::geteuid;
 use sweep::database::read_password;
 
 use crate::exit::{self, Failure};
@@ -47,15 +48,52 @@ impl DatabaseLogin {
     }
 }
 
-/// Reads the password in a file, and warns if others may, too.
+/// Reads the password in a file, and warns if others may, too. Refuses a file that somebody else owns.
 pub(super) fn read_password_file(path: &Path) -> Result<String, Failure> {
     let password = read_password(path).map_err(Failure::usage)?;
-    let mode = fs::metadata(path).map_or(0, |about| about.permissions().mode() & 0o777);
+    let (shown, about) = (path.display(), fs::metadata(path).ok());
+    if about.as_ref().is_some_and(|about| !is_trusted(about.uid())) {
+        return Err(Failure::usage(format!(
+            "the password in {shown} belongs to another user, who may change it; \
+             run `chown {} {shown}`, or name another file",
+            geteuid().as_raw()
+        )));
+    }
+    let mode = about.map_or(0, |about| about.permissions().mode() & 0o777);
     if mode & 0o077 != 0 {
-        let shown = path.display();
         exit::warn(format_args!(
             "the password in {shown} may be read by others (mode {mode:03o}): `chmod 600 {shown}`"
         ));
     }
     Ok(password)
+}
+
+/// Whether a file of this user may say what is kept secret: this user, root, and who became root by sudo.
+fn is_trusted(owner: u32) -> bool {
+    let user = geteuid();
+    let before = env::var("SUDO_UID").ok().and_then(|text| text.parse().ok()).filter(|_| user.is_root());
+    owner == user.as_raw() || owner == 0 || Some(owner) == before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_that_somebody_else_owns_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        fs::write(&path, "hush\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(read_password_file(&path).unwrap(), "hush");
+        if std::os::unix::fs::chown(&path, Some(65_534), None).is_err() {
+            eprintln!("skipped: only root gives files away");
+            return;
+        }
+        let error = format!("{:?}", read_password_file(&path).unwrap_err());
+        assert!(
+            error.contains("another user") && error.contains("chown 0 ") && !error.contains("hush"),
+            "{error}"
+        );
+    }
 }
