@@ -44,6 +44,9 @@ pub trait PathRules: Debug + Send + Sync {
 
     /// The rule of a decoded path.
     fn rule(&self, path: &str) -> Self::Rule;
+
+    /// The rule of a path that leads to another one through a symbolic link.
+    fn rule_of_link(&self, path: &str, target: &str) -> Self::Rule;
 }
 
 /// No rules.
@@ -51,6 +54,8 @@ impl PathRules for () {
     type Rule = ();
 
     fn rule(&self, _path: &str) {}
+
+    fn rule_of_link(&self, _path: &str, _target: &str) {}
 }
 
 /// What a path names. `R` is what [`PathRules`] derives from it.
@@ -162,18 +167,24 @@ impl<P: PathRules> OpenFiles<P> {
         if is_reserved(&target.path) {
             return Err(FindError::Open(OpenError::NotFound));
         }
-        let (file, state) = match (self.root.open_beneath(&target.path), target.directory) {
-            (Ok(Opened::File(file, state)), false) => (file, state),
-            (Ok(Opened::File(..)), true) => return Err(FindError::Open(OpenError::NotFound)),
-            (Ok(Opened::Directory), true) => return Ok(Found::Directory(target.path.into_owned())),
-            (Ok(Opened::Directory), false) => return Ok(Found::Unslashed(target.path.into_owned())),
-            (Err(error), _) => return Err(FindError::Open(error)),
+        let (opened, link) = self.root.open_with_target(&target.path).map_err(FindError::Open)?;
+        if link.as_deref().is_some_and(is_reserved) {
+            return Err(FindError::Open(OpenError::NotFound));
+        }
+        let (file, state) = match (opened, target.directory) {
+            (Opened::File(file, state), false) => (file, state),
+            (Opened::File(..), true) => return Err(FindError::Open(OpenError::NotFound)),
+            (Opened::Directory, true) => return Ok(Found::Directory(target.path.into_owned())),
+            (Opened::Directory, false) => return Ok(Found::Unslashed(target.path.into_owned())),
         };
         if let Some(same) = cached.filter(|cached| cached.state == state) {
             same.checked(now);
             return Ok(Found::File(same));
         }
-        let rule = self.rules.rule(&target.path);
+        let rule = match link {
+            None => self.rules.rule(&target.path),
+            Some(link) => self.rules.rule_of_link(&target.path, &link),
+        };
         let read = Representation::new(&target.path, file, state, rule, now);
         read.map(|file| Found::File(Arc::new(file))).map_err(|error| FindError::Open(error.into()))
     }
@@ -343,6 +354,7 @@ mod tests {
         fs::create_dir(folder.path().join(".nstar-uploads")).unwrap();
         fs::write(folder.path().join(".nstar-uploads/part"), "half").unwrap();
         std::os::unix::fs::symlink(".", folder.path().join("here")).unwrap();
+        std::os::unix::fs::symlink(".nstar-uploads/part", folder.path().join("link")).unwrap();
         let files = open(folder.path());
         for path in [
             ".nstar-uploads/",
@@ -350,6 +362,7 @@ mod tests {
             ".nstar-uploads/part",
             "%2enstar-uploads/part",
             "here/.nstar-uploads/part",
+            "link",
         ] {
             assert!(
                 matches!(files.find(path, Instant::now()), Err(FindError::Open(OpenError::NotFound))),

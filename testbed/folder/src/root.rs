@@ -7,9 +7,9 @@
 mod folders;
 
 use std::{
-    fs::{File, Metadata},
+    fs::{self, File, Metadata},
     io,
-    os::fd::OwnedFd,
+    os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -20,6 +20,12 @@ use rustix::{
 
 pub use self::folders::{Changed, split};
 use crate::{error::FolderError, file_state::FileState};
+
+/// Without O_NONBLOCK, opening a named pipe would wait for its writer.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+/// Through no symbolic link.
+const PLAIN: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS).union(ResolveFlags::NO_SYMLINKS);
 
 /// An open folder. It stays the same one if its path comes to name another.
 #[derive(Debug)]
@@ -66,14 +72,53 @@ impl Root {
     /// # Errors
     /// See [`OpenError`].
     pub fn open_beneath(&self, path: &str) -> Result<Opened, OpenError> {
-        // Without O_NONBLOCK, opening a named pipe would wait for its writer.
-        let file = File::from(self.openat2(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?);
+        Self::opened(self.openat2(path, READ)?)
+    }
+
+    fn opened(file: OwnedFd) -> Result<Opened, OpenError> {
+        let file = File::from(file);
         let metadata = file.metadata()?;
         match metadata.file_type() {
             kind if kind.is_file() => Ok(Opened::File(file, FileState::of(&metadata))),
             kind if kind.is_dir() => Ok(Opened::Directory),
             _ => Err(OpenError::NotFound),
         }
+    }
+
+    /// The same, and where it really is if the path leads through a symbolic link.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub(crate) fn open_with_target(&self, path: &str) -> Result<(Opened, Option<String>), OpenError> {
+        match self.resolve(path, READ, PLAIN) {
+            Err(Errno::LOOP) => {
+                let file = self.openat2(path, READ)?;
+                let target = self.path_of(&file)?;
+                Ok((Self::opened(file)?, Some(target)))
+            }
+            other => Ok((Self::opened(other?)?, None)),
+        }
+    }
+
+    /// Where the path really leads, relative to the root, if it leads through a symbolic link.
+    ///
+    /// # Errors
+    /// When it leads nowhere, or out.
+    pub fn link_target(&self, path: &str) -> Result<Option<String>, OpenError> {
+        match self.resolve(path, OFlags::PATH, PLAIN) {
+            Ok(_) => Ok(None),
+            Err(Errno::LOOP) => self.path_of(&self.openat2(path, OFlags::PATH)?).map(Some),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Where an open file is, relative to the root.
+    fn path_of(&self, file: &OwnedFd) -> Result<String, OpenError> {
+        let [root, file] =
+            [&self.0, file].map(|open| fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd())));
+        let (root, file) = (root?, file?);
+        let within = file.strip_prefix(&root).ok().and_then(Path::to_str);
+        within.map(str::to_owned).ok_or(OpenError::NotFound)
     }
 
     /// Opens a directory for reading.
@@ -136,7 +181,7 @@ fn root_error(path: &Path, error: Errno) -> FolderError {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -193,6 +238,28 @@ mod tests {
         }
         symlink("sub/a.txt", at("within")).unwrap();
         assert!(found(&root, "within"), "a link that stays beneath the root is followed");
+    }
+
+    #[test]
+    fn where_a_link_leads_is_known() {
+        let (folder, root) = tree();
+        let at = |name: &str| folder.path().join("root").join(name);
+        symlink("sub", at("there")).unwrap();
+        symlink("../there/a.txt", at("sub/again")).unwrap();
+        symlink(".", at("here")).unwrap();
+        symlink("../secret", at("out")).unwrap();
+        for (path, target) in [
+            ("sub/a.txt", None),
+            ("", None),
+            ("there/a.txt", Some("sub/a.txt")),
+            ("here/sub/again", Some("sub/a.txt")),
+            ("here", Some("")),
+        ] {
+            assert_eq!(root.link_target(path).unwrap().as_deref(), target, "{path}");
+        }
+        for nowhere in ["out", "none", "there/none"] {
+            assert!(matches!(root.link_target(nowhere), Err(OpenError::NotFound)), "{nowhere}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use api_server::Api;
 use engine::service::Connection;
-use folder::{FindError, Found, Front};
+use folder::{FindError, Found, Front, PathRules};
 use http_io::{
     Method, Problem, Response, metrics,
     server::{Error, Exchange, Handler},
@@ -184,11 +184,14 @@ impl<C: Connection> FilesHandler<C> {
     }
 
     fn check_folder(&self, path: &str, caller: &Caller, note: &mut Note) -> Result<(), Refusal> {
-        let permissions = self.shared.files.rules();
-        if permissions.shows_folder(path, caller) {
-            return Ok(());
+        let files = &self.shared.files;
+        let shows = |path: &str| files.rules().shows_folder(path, caller);
+        match files.root().link_target(path) {
+            Ok(None) if shows(path) => Ok(()),
+            Ok(Some(target)) if shows(path) && shows(&target) => Ok(()),
+            Ok(Some(target)) => self.check_read(&files.rules().rule_of_link(path, &target), caller, note),
+            _ => self.check_read(&files.rules().place(path), caller, note),
         }
-        self.check_read(&permissions.place(path), caller, note)
     }
 
     /// Handles a request that changes files.

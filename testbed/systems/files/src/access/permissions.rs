@@ -56,6 +56,8 @@ pub struct Place {
     owner: Option<Box<str>>,
     /// The index of the group of rules that applies.
     group: Option<usize>,
+    /// What determines the rights where a symbolic link leads. A caller needs both.
+    target: Option<Box<Self>>,
 }
 
 impl folder::PathRules for Permissions {
@@ -63,6 +65,10 @@ impl folder::PathRules for Permissions {
 
     fn rule(&self, path: &str) -> Place {
         self.place(path)
+    }
+
+    fn rule_of_link(&self, path: &str, target: &str) -> Place {
+        Place { target: Some(Box::new(self.place(target))), ..self.place(path) }
     }
 }
 
@@ -74,11 +80,18 @@ impl Permissions {
         let applies = |group: &Group| {
             contains(&group.path, path) && (owner.is_none() || self::owner(&group.path).is_some())
         };
-        Place { owner: owner.map(Into::into), group: self.groups.iter().position(applies) }
+        Place { owner: owner.map(Into::into), group: self.groups.iter().position(applies), target: None }
     }
 
     /// What a caller may do there.
     pub(crate) fn rights(&self, place: &Place, caller: &Caller) -> Rights {
+        let named = self.rights_as_named(place, caller);
+        let Some(target) = &place.target else { return named };
+        let there = self.rights(target, caller);
+        Rights { read: named.read && there.read, write: named.write && there.write }
+    }
+
+    fn rights_as_named(&self, place: &Place, caller: &Caller) -> Rights {
         let Caller::User(user) = caller else { return ALL };
         if user.role == Role::Admin || place.owner.as_deref() == Some(user.name.as_str()) {
             return ALL;
@@ -139,9 +152,10 @@ impl Rule {
 }
 
 impl Place {
-    /// The response does not reveal whether something exists in another user's folder.
+    /// The response does not reveal whether something exists in another user's folder, or where a link leads.
     fn refusal(&self) -> Refusal {
-        if self.owner.is_some() { Refusal::NotFound } else { Refusal::Forbidden }
+        let hides = self.owner.is_some() || self.target.is_some();
+        if hides { Refusal::NotFound } else { Refusal::Forbidden }
     }
 }
 

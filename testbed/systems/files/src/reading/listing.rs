@@ -10,6 +10,7 @@ use std::{
 use engine::offload::Pool;
 use folder::{FindError, OpenError, Root};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rustix::fs::FileType;
 use serde::Serialize;
 
 use crate::access::{
@@ -62,8 +63,11 @@ impl Listing {
         let (root, permissions) = (files.root(), files.rules());
         let mut entries = Vec::new();
         let mut truncated = false;
+        let through_link = root.link_target(path)?.is_some();
         for item in root.open_directory(path)? {
             let item = item?;
+            let is_link =
+                through_link || !matches!(item.file_type(), FileType::RegularFile | FileType::Directory);
             let Ok(name) = item.file_name().to_str() else { continue };
             if matches!(name, "." | "..") || folder::is_reserved_name(name) {
                 continue;
@@ -72,7 +76,11 @@ impl Listing {
             if truncated {
                 break;
             }
-            entries.extend(entry(root, path, name).filter(|entry| entry.is_shown(path, permissions, caller)));
+            let shown = |entry: &Entry| {
+                entry.is_shown(&join(path, name), permissions, caller)
+                    && (!is_link || entry.target_is_shown(&join(path, name), files, caller))
+            };
+            entries.extend(entry(root, path, name).filter(shown));
         }
         entries.sort_by(|one: &Entry, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
         let slash = if path.is_empty() { "" } else { "/" };
@@ -116,11 +124,21 @@ const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;margin:2rem;color-s
                      td,th{text-align:left;padding:0 1.5rem 0 0}td:nth-child(2){text-align:right}";
 
 impl Entry {
-    fn is_shown(&self, directory: &str, permissions: &Permissions, caller: &Caller) -> bool {
-        let path = join(directory, &self.name);
+    fn is_shown(&self, path: &str, permissions: &Permissions, caller: &Caller) -> bool {
         match self.kind {
-            Kind::Directory => permissions.shows_folder(&path, caller),
-            Kind::File => permissions.shows_file(&path, caller),
+            Kind::Directory => permissions.shows_folder(path, caller),
+            Kind::File => permissions.shows_file(path, caller),
+        }
+    }
+
+    /// Whether a caller may also see what a path is that may lead through a symbolic link.
+    fn target_is_shown(&self, path: &str, files: &OpenFiles, caller: &Caller) -> bool {
+        match files.root().link_target(path) {
+            Ok(None) => true,
+            Ok(Some(target)) => {
+                !folder::is_reserved(&target) && self.is_shown(&target, files.rules(), caller)
+            }
+            Err(_) => false,
         }
     }
 

@@ -105,6 +105,48 @@ fn an_upload_of_unknown_length_stops_at_the_quota() {
     assert_eq!(staged(&place.path("")), [""; 0]);
 }
 
+/// A link lent its own place's permissions to whatever it led to.
+#[test]
+fn links_open_nothing_that_the_caller_may_not_read() {
+    let rules = "[[rule]]\npath = \"/shut\"\nusers = [\"bob\"]\nmay = [\"read\"]\n";
+    let place = Place::new(Model::Epoll, |options| options.permissions = rules.parse().unwrap());
+    place.user("bob");
+    for (path, text) in [("open/o.txt", "open"), ("shut/a.txt", "shut"), ("users/bob/b.txt", "bob's")] {
+        fs::create_dir_all(place.path(path).parent().unwrap()).unwrap();
+        fs::write(place.path(path), text).unwrap();
+    }
+    for (target, link) in
+        [("o.txt", "o"), ("../shut/a.txt", "a"), ("../users/bob/b.txt", "b"), ("..", "up"), ("../shut", "s")]
+    {
+        std::os::unix::fs::symlink(target, place.path("open").join(link)).unwrap();
+    }
+    let (ann, bob) = (basic("ann", PASSWORD), basic("bob", PASSWORD));
+    let status = |path: &str, who: &str| get(place.to(), &format!("/files/{path}"), who).status;
+    for (path, anns, bobs) in [
+        ("open/o", 200, 200),
+        ("open/a", 404, 200),
+        ("open/b", 404, 200),
+        ("open/up/open/o.txt", 200, 200),
+        ("open/up/users/bob/b.txt", 404, 200),
+        ("open/up/users/bob/", 404, 200),
+        ("open/up/users/bob", 404, 301),
+        ("open/s/", 404, 200),
+        ("open/s/a.txt", 404, 200),
+        ("open/s/missing", 404, 404),
+    ] {
+        for _ in 0..2 {
+            assert_eq!((status(path, &ann), status(path, &bob)), (anns, bobs), "{path}");
+        }
+    }
+    let names = |path: &str, who: &str| -> Vec<String> {
+        let listing = get(place.to(), &format!("/files/{path}"), who).json();
+        listing["entries"].as_array().unwrap().iter().map(|entry| entry["name"].to_string()).collect()
+    };
+    assert_eq!(names("open/", &ann), ["\"up\"", "\"o\"", "\"o.txt\""]);
+    assert_eq!(names("open/", &bob), ["\"s\"", "\"up\"", "\"a\"", "\"b\"", "\"o\"", "\"o.txt\""]);
+    assert!(!names("open/up/users/", &ann).contains(&"\"bob\"".into()));
+}
+
 #[test]
 fn folders_of_others_are_hidden_and_listings_show_only_what_is_permitted() {
     let rules = "[[rule]]\npath = \"/shut\"\nusers = [\"bob\"]\nmay = [\"read\", \"write\"]\n";
