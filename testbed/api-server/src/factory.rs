@@ -14,6 +14,7 @@ use store::{Database, OpenError, Schema, Store};
 use crate::{
     api::{Api, Call, respond},
     metrics::Metrics,
+    route::METRICS,
 };
 
 /// Makes the services of a server. The services of one process share an API, which the first of them opens: a forked
@@ -60,6 +61,9 @@ pub struct ApiHandler<A> {
 
 impl<C: Connection, A: Api> Handler<C> for ApiHandler<A> {
     async fn handle(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        if exchange.path() == METRICS.path {
+            exchange.check_metrics()?;
+        }
         let sender = self.api.admit(exchange)?;
         exchange.read_body(A::BODY_LEN_MAX).await?;
         let (route, response) = respond(&*self.api, Call::of(exchange, sender)).await;
@@ -96,6 +100,8 @@ pub struct ServerOptions {
     pub hosts: Hosts,
     /// Whether clients connect over TLS. Default no.
     pub encrypted: bool,
+    /// Whether clients on other machines may see the metrics. Default no.
+    pub open_metrics: bool,
     /// The engine's counters of the server's connections, shown by `GET /metrics`. Pass the ones in the engine's options.
     /// Default: counters that stay at zero.
     pub connections: Arc<engine::Counters>,
@@ -110,6 +116,7 @@ impl ServerOptions {
             proxies: Proxies::default(),
             hosts: Hosts::default(),
             encrypted: false,
+            open_metrics: false,
             connections: Arc::default(),
         }
     }
@@ -126,7 +133,7 @@ impl ServerOptions {
     }
 
     pub(crate) fn http(&self) -> HttpOptions {
-        let (hosts, encrypted) = (self.hosts.clone(), self.encrypted);
-        HttpOptions { hosts, encrypted, ..HttpOptions::behind(&self.proxies) }
+        let (hosts, encrypted, open_metrics) = (self.hosts.clone(), self.encrypted, self.open_metrics);
+        HttpOptions { hosts, encrypted, open_metrics, ..HttpOptions::behind(&self.proxies) }
     }
 }

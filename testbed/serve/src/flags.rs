@@ -29,6 +29,9 @@ pub struct ServerFlags {
     /// proxy or router count as one [default: any number]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections_per_client: Option<u32>,
+    /// Show /metrics to all clients, not only to programs on this machine
+    #[arg(long)]
+    pub open_metrics: bool,
     /// Processors for the server, such as 1 or 0-3 [default: any]
     #[arg(long, value_name = "LIST", value_parser = Processors::parse)]
     pub cpus: Option<Processors>,

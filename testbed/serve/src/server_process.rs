@@ -71,6 +71,11 @@ impl<'a> ServerProcess<'a> {
         Arc::clone(&self.counters)
     }
 
+    /// Whether clients on other machines may see the metrics.
+    pub fn open_metrics(&self) -> bool {
+        self.flags.open_metrics
+    }
+
     /// Whether clients connect over TLS; unencrypted ones are then refused. Known once it is prepared.
     pub fn is_encrypted(&self) -> bool {
         self.identity.is_some()

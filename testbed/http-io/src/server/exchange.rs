@@ -172,6 +172,20 @@ impl<'c, C: Connection> Exchange<'c, C> {
         fields.into_iter().any(|name| self.header(name).is_some())
     }
 
+    /// Refuses to show metrics to a client that is not on this machine, unless they are for everybody. A request that
+    /// somebody passed on counts as one from elsewhere.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn check_metrics(&self) -> Result<(), Problem> {
+        let local = self.requester.address.is_loopback() && !self.was_forwarded();
+        if local || self.options.open_metrics {
+            return Ok(());
+        }
+        Err(Problem::new(403, "the metrics are for programs on this machine")
+            .hint("with --open-metrics the server shows them to all"))
+    }
+
     /// Refuses a request whose client is not known, or that another site made a browser send to an open server.
     ///
     /// # Errors

@@ -34,6 +34,8 @@ pub struct HttpOptions {
     /// The names to which the server answers. Unless they are any, which is the default, requests that may change something
     /// must not come from another site either.
     pub hosts: Hosts,
+    /// Whether clients on other machines may see the metrics. Default no.
+    pub open_metrics: bool,
     /// Whether clients connect over TLS. Default no.
     pub encrypted: bool,
     /// Sizes within a message. `body_bytes` is the longest request body unless the handler sets another limit; default
@@ -54,6 +56,7 @@ impl Default for HttpOptions {
             gather_bytes: 64 * 1024,
             proxies: Proxies::default(),
             hosts: Hosts::default(),
+            open_metrics: false,
             encrypted: false,
             limits: Limits { body_bytes: 1024 * 1024, ..Limits::default() },
         }

@@ -277,6 +277,33 @@ fn nothing_is_open_to_a_network_unless_somebody_chose_it() {
 }
 
 /// Every server takes a file, and what it prints as its configuration is such a file.
+/// Everybody on the network could read them.
+#[test]
+fn metrics_are_for_programs_on_this_machine_unless_all_may_see_them() {
+    let place = Place::beside_others();
+    place.write("shared/hello.txt", "hello, reader");
+    for system in [
+        "files --root shared --accounts none",
+        "accounts",
+        "booking",
+        "index",
+        "peer --share shared --index 127.0.0.1:9",
+        "sink",
+    ] {
+        for (flag, status) in [("", "403"), (" --open-metrics", "200")] {
+            let words = format!("serve {system} --listen 127.0.0.1:0{flag}");
+            let mut running = place.nstar(words.split(' ')).start();
+            let address = listening(&mut running);
+            let here = get(&address, "/metrics", "");
+            assert!(here.starts_with("HTTP/1.1 200"), "{words}: {here}");
+            let passed_on = get(&address, "/metrics", "X-Forwarded-For: 127.0.0.1\r\n");
+            assert!(passed_on.starts_with(&format!("HTTP/1.1 {status}")), "{words}: {passed_on}");
+            running.signal("TERM");
+            running.finish().exits(0);
+        }
+    }
+}
+
 #[test]
 fn flags_of_every_server_may_stand_in_a_file() {
     let place = Place::beside_others();

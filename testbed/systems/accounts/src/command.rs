@@ -60,6 +60,7 @@ impl System for AccountsFlags {
         self.require_service_token(&mut options);
         options.server.proxies = self.proxies.proxies();
         options.server.connections = process.counters();
+        options.server.open_metrics = process.open_metrics();
         options.server.encrypted = process.is_encrypted();
         process.serve(factory(options).map_err(Failure::failed)?)
     }

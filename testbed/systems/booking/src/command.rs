@@ -51,6 +51,7 @@ impl System for BookingFlags {
         options.ids = IdPolicy::allow_test(self.allow_test_ids);
         options.server.proxies = self.proxies.proxies();
         options.server.connections = process.counters();
+        options.server.open_metrics = process.open_metrics();
         options.server.encrypted = process.is_encrypted();
         process.serve(factory(options).map_err(Failure::failed)?)
     }

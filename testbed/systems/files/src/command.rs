@@ -112,6 +112,7 @@ impl System for FilesFlags {
         options.proxies = self.proxies.proxies();
         options.host_names = self.names.host_names.clone();
         options.connections = process.counters();
+        options.open_metrics = process.open_metrics();
         self.reach_accounts(&mut options)?;
         check(self.listen, &options).map_err(Failure::usage)?;
         if exposed {

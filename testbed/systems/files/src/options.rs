@@ -64,6 +64,8 @@ pub struct Options {
     /// The engine's connection counters, shown by `GET /metrics`: the same as in the engine's options. By default a set of
     /// its own, which stays at zero.
     pub connections: Arc<engine::Counters>,
+    /// Whether clients on other machines may see the metrics. Default no.
+    pub open_metrics: bool,
 }
 
 /// Which uploads are accepted.
@@ -185,6 +187,7 @@ impl Options {
             proxies: Proxies::default(),
             host_names: Vec::new(),
             connections: Arc::default(),
+            open_metrics: false,
         }
     }
 }

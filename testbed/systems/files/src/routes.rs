@@ -123,7 +123,10 @@ impl<C: Connection> FilesHandler<C> {
                 Box::pin(me::answer(exchange, &caller, &self.shared.uploads)).await
             }
             "/healthz" if reads => exchange.respond(200).text("ok\n"),
-            "/metrics" if reads => metrics::page(self.metrics()).send(exchange),
+            "/metrics" if reads => {
+                exchange.check_metrics()?;
+                metrics::page(self.metrics()).send(exchange)
+            }
             "/" | "/files" if reads => exchange.respond(302).header("Location", "/files/").empty(),
             "/login" | "/logout" => Err(not_allowed("POST")),
             "/" | "/files" | "/me" | "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),

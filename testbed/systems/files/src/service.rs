@@ -95,7 +95,9 @@ impl Factory for FilesFactory {
             _ => Hosts::default(),
         };
         let encrypted = self.options.encrypted;
-        let options = HttpOptions { hosts, encrypted, ..HttpOptions::behind(&self.options.proxies) };
+        let open_metrics = self.options.open_metrics;
+        let options =
+            HttpOptions { hosts, encrypted, open_metrics, ..HttpOptions::behind(&self.options.proxies) };
         Ok(Http::new(handler, options))
     }
 }

@@ -156,6 +156,7 @@ impl PeerFlags {
         spread_on: &OnceLock<SocketAddr>,
     ) -> Result<Exit, Failure> {
         options.connections = process.counters();
+        options.open_metrics = process.open_metrics();
         let factory = share::peer::factory(&options).map_err(Failure::usage)?;
         if let Some(at) = spread_on.get() {
             // Writing to a string does not fail.

@@ -54,7 +54,11 @@ impl System for SinkFlags {
             process.scheme = "tcp";
         }
         process.prepare()?;
-        let factory = factory(Options { connections: process.counters(), ..self.options() });
+        let factory = factory(Options {
+            connections: process.counters(),
+            open_metrics: process.open_metrics(),
+            ..self.options()
+        });
         let totals = factory.totals();
         let exit = process.serve(factory)?;
         serve::print(&format!("{totals}\n"))?;

@@ -21,6 +21,8 @@ pub struct Options {
     /// The engine's connection counters, shown by `GET /metrics`: the same as in the engine's options. By default a set
     /// of its own, which stays at zero.
     pub connections: Arc<engine::Counters>,
+    /// Whether clients on other machines may see the metrics. Default no.
+    pub open_metrics: bool,
 }
 
 /// What clients speak.
@@ -53,6 +55,7 @@ impl Default for Options {
             max_body: u64::MAX,
             delay: Duration::ZERO,
             connections: Arc::default(),
+            open_metrics: false,
         }
     }
 }

@@ -40,7 +40,8 @@ impl Factory for SinkFactory {
 
     fn make<C: Connection>(&self) -> io::Result<SinkService> {
         let handler = SinkHandler { options: Arc::clone(&self.options), totals: self.totals.clone() };
-        Ok(SinkService(Http::new(handler, HttpOptions::default())))
+        let open_metrics = self.options.open_metrics;
+        Ok(SinkService(Http::new(handler, HttpOptions { open_metrics, ..HttpOptions::default() })))
     }
 }
 
@@ -73,7 +74,10 @@ impl<C: Connection> Handler<C> for SinkHandler {
                 self.upload(exchange).await.inspect_err(|_| self.totals.failed())
             }
             "/healthz" if reads => exchange.respond(200).text("ok\n"),
-            "/metrics" if reads => self.totals.answer(&self.options.connections).send(exchange),
+            "/metrics" if reads => {
+                exchange.check_metrics()?;
+                self.totals.answer(&self.options.connections).send(exchange)
+            }
             "/upload" => Err(not_allowed("POST")),
             "/healthz" | "/metrics" => Err(not_allowed("GET, HEAD")),
             _ => Err(Problem::new(404, "there is nothing at this path").hint("try POST /upload").into()),

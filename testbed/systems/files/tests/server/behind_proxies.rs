@@ -51,6 +51,15 @@ fn a_client_that_contradicts_its_proxy_gets_400() {
     assert_eq!(get(place.to(), "/me", &agreed).status, 200);
 }
 
+#[test]
+fn metrics_are_not_for_clients_of_a_proxy() {
+    let place = Place::new(Model::Epoll, behind);
+    let status = |fields: &str| get(place.to(), "/metrics", fields).status;
+    assert_eq!(status(""), 200, "a program of this machine");
+    assert_eq!(status("X-Forwarded-For: 198.51.100.1\r\n"), 403);
+    assert_eq!(status("Forwarded: for=198.51.100.1\r\n"), 403);
+}
+
 /// Behind a proxy that is not named, every client seems to be on this machine.
 #[test]
 fn clients_of_a_proxy_that_is_not_trusted_register_no_more_than_others() {

@@ -55,6 +55,7 @@ impl System for IndexFlags {
         options.secret = self.secret_file.clone();
         options.members = members;
         options.server.connections = process.counters();
+        options.server.open_metrics = process.open_metrics();
         options.server.encrypted = process.is_encrypted();
         process.serve(factory(options).map_err(Failure::failed)?)
     }

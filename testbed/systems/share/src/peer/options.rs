@@ -52,6 +52,8 @@ pub struct Options {
     pub trust: Option<Trust>,
     /// The engine's counters of the server's connections, for `GET /metrics`.
     pub connections: Arc<engine::Counters>,
+    /// Whether clients on other machines may see the metrics. Default no.
+    pub open_metrics: bool,
 }
 
 impl Options {
@@ -66,6 +68,7 @@ impl Options {
             members: None,
             trust: None,
             connections: Arc::default(),
+            open_metrics: false,
         }
     }
 }

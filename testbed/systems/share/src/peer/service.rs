@@ -74,6 +74,7 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
         index,
         downloads,
         connections: Arc::clone(&options.connections),
+        open_metrics: options.open_metrics,
         turned_away: AtomicU64::new(0),
         stopping: Arc::default(),
         announcer: Mutex::default(),
@@ -94,6 +95,8 @@ struct Peer {
     index: Arc<dyn Index>,
     downloads: Arc<Downloads>,
     connections: Arc<engine::Counters>,
+    /// Whether clients on other machines may see the metrics.
+    open_metrics: bool,
     /// Number of requests from clients that are not members.
     turned_away: AtomicU64,
     stopping: Arc<AtomicBool>,
@@ -162,7 +165,8 @@ impl Factory for PeerFactory {
             true => open_hosts(),
             false => Hosts::default(),
         };
-        let options = HttpOptions { hosts, ..HttpOptions::default() };
+        let open_metrics = self.peer.open_metrics;
+        let options = HttpOptions { hosts, open_metrics, ..HttpOptions::default() };
         Ok(Http::new(PeerHandler { peer: Arc::clone(&self.peer) }, options))
     }
 }
@@ -198,6 +202,7 @@ impl PeerHandler {
         match exchange.path() {
             "/" if reads => self.peer.page().send(exchange),
             "/metrics" if reads => {
+                exchange.check_metrics()?;
                 let Peer { api, index, connections, turned_away, .. } = &*self.peer;
                 let counts = (api.shared.catalogue.len(), turned_away.load(Relaxed));
                 metrics::answer(counts, index, connections).send(exchange)
