@@ -119,6 +119,8 @@ impl Reactor {
         let full = bytes.len() == self.size_of(source.received.group);
         let grows =
             full && source.received.at_most.is_none() && !mem::replace(&mut source.received.streaming, full);
+        // A buffer that is not full was the last for now.
+        source.received.behind &= full || completion.result.is_err();
         let stop = source.note_received(completion.result, bytes);
         if source.abandoned {
             return;
@@ -318,7 +320,11 @@ impl Reactor {
         source.socket.set_nonblocking(false)?;
         source.received.group = self.group_for(source);
         source.begin(Kind::Receive);
-        self.ring.borrow_mut().receive(source.socket.as_fd(), source.received.group, key);
+        let (group, mut ring) = (source.received.group, self.ring.borrow_mut());
+        match source.received.behind {
+            false => ring.receive(source.socket.as_fd(), group, key),
+            true => ring.receive_once(source.socket.as_fd(), (group, self.size_of(group)), key),
+        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     io,
     os::fd::{AsRawFd, BorrowedFd, RawFd},
+    ptr,
     time::Duration,
 };
 
@@ -164,6 +165,13 @@ impl Ring {
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, group: u16, key: Key) {
         let entry = opcode::RecvMulti::new(descriptor(socket), group).build();
         self.queue(entry, Operation::Socket(key, Kind::Receive));
+    }
+
+    /// Receives once, into one buffer of `group`, whose buffers have this size.
+    pub(crate) fn receive_once(&mut self, socket: BorrowedFd<'_>, (group, size): (u16, usize), key: Key) {
+        let length = u32::try_from(size).unwrap_or(u32::MAX);
+        let entry = opcode::Recv::new(descriptor(socket), ptr::null_mut(), length).buf_group(group).build();
+        self.queue(entry.flags(squeue::Flags::BUFFER_SELECT), Operation::Socket(key, Kind::Receive));
     }
 
     /// Sends `bytes`, waiting in the kernel until the socket has taken them all.

@@ -15,6 +15,9 @@ use crate::{connection_limit::Permit, loops::Wait};
 
 /// How many buffers may wait for a busy task before receiving for it stops.
 const WAITING_MAX: usize = 16;
+/// How many bytes, if they are in more than one buffer. What the kernel has put into buffers before it learns of the stop
+/// comes on top, once: from then on it gets one buffer at a time, until the task has caught up.
+const WAITING_BYTES_MAX: usize = 256 << 10;
 
 /// A socket, and the place of an accepted one among the open connections. The socket is closed before the place is freed.
 #[derive(Debug)]
@@ -103,12 +106,14 @@ impl Source {
     pub(crate) fn note_received(&mut self, result: Result<u32, Errno>, bytes: Vec<u8>) -> bool {
         match result {
             Ok(0) => self.received.end = Some(Ok(())),
-            Ok(_) => self.received.arrived.push_back(bytes),
+            Ok(_) => self.received.push(bytes),
             // Out of buffers for a moment, cancelled, or affected by O_NONBLOCK: the next one brings more.
             Err(Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR) => {}
             Err(errno) => self.received.end = Some(Err(errno)),
         }
-        self.received.is_full() && self.is_in_flight(Kind::Receive)
+        let full = self.received.is_full();
+        self.received.behind |= full;
+        full && self.is_in_flight(Kind::Receive)
     }
 
     /// Records the outcome of a send. Returns whether it is finished, with all bytes sent or an error.
@@ -147,6 +152,10 @@ impl Sending {
 /// Received bytes that the connection has not taken yet.
 pub(crate) struct Received {
     arrived: VecDeque<Vec<u8>>,
+    /// How many bytes those are.
+    bytes: usize,
+    /// Input comes faster than the task takes it, so it is received one buffer at a time.
+    pub(crate) behind: bool,
     /// How the input ended, to be reported after what has arrived.
     end: Option<Result<(), Errno>>,
     /// The number of the buffer ring from which the receive under way takes its buffers.
@@ -163,6 +172,8 @@ impl Received {
     const fn new() -> Self {
         Self {
             arrived: VecDeque::new(),
+            bytes: 0,
+            behind: false,
             end: None,
             group: 0,
             at_most: None,
@@ -188,10 +199,58 @@ impl Received {
         if let Some(at_most) = self.at_most.filter(|&at_most| at_most < bytes.len()) {
             self.arrived.push_front(bytes.split_off(at_most));
         }
+        self.bytes -= bytes.len();
         Some(Ok(bytes))
     }
 
+    fn push(&mut self, bytes: Vec<u8>) {
+        self.bytes += bytes.len();
+        self.arrived.push_back(bytes);
+    }
+
     fn is_full(&self) -> bool {
-        self.arrived.len() >= WAITING_MAX
+        let count = self.arrived.len();
+        count >= WAITING_MAX || count > 1 && self.bytes >= WAITING_BYTES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source() -> Source {
+        let (socket, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        Source::new(Rc::new(Socket::new(socket.into(), false, None)))
+    }
+
+    /// Brings buffers of this size until receiving must stop. Returns how many bytes came.
+    fn received_unread(source: &mut Source, size: usize) -> usize {
+        source.begin(Kind::Receive);
+        (1..1_000).find(|_| source.note_received(Ok(size as u32), vec![0; size])).unwrap() * size
+    }
+
+    /// A megabyte came for each connection whose task was busy.
+    #[test]
+    fn little_is_received_that_nobody_reads() {
+        assert_eq!(received_unread(&mut source(), 64 << 10), 256 << 10);
+        assert_eq!(received_unread(&mut source(), 1 << 10), 16 << 10);
+        assert_eq!(
+            received_unread(&mut source(), 4 << 20),
+            8 << 20,
+            "one may always wait while another is filled"
+        );
+    }
+
+    #[test]
+    fn bytes_count_until_they_are_taken() {
+        let mut source = source();
+        received_unread(&mut source, 64 << 10);
+        assert!(source.received.behind);
+        source.received.at_most = Some(1_000);
+        while source.received.is_ready() {
+            source.received.take().unwrap().unwrap();
+        }
+        assert_eq!(source.received.bytes, 0);
+        assert_eq!(received_unread(&mut source, 64 << 10), 256 << 10);
     }
 }
