@@ -164,6 +164,7 @@ impl PeerFlags {
         }
         let peer = factory.clone();
         let exit = process.serve_and(factory, |listening| {
+            peer.listens_on(listening);
             peer.begin(self.advertise.unwrap_or(listening)).map_err(Failure::failed)
         });
         peer.end();

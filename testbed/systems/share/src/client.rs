@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Range, path::Path, time::Duration};
 
 use http_io::{
     Method,
-    client::{BlockingClient, ClientError, ClientOptions, Insecurity, Request, Response, Upstream},
+    client::{BlockingClient, ClientError, ClientOptions, Insecurity, Response, Upstream},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     entry::{Content, Name, Query, SearchResult},
-    group::Group,
+    group::{Group, GroupRequest, Signer},
     peer::Progress,
     query,
 };
@@ -28,7 +28,7 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Client {
     caller: BlockingClient,
-    authorization: Option<Vec<u8>>,
+    signer: Signer,
 }
 
 /// A file that a peer shares.
@@ -85,8 +85,8 @@ impl Client {
     pub fn new(to: impl Into<Upstream>, secret: Option<&Path>) -> Result<Self, RequestError> {
         let mut options = ClientOptions::default();
         options.limits.body_bytes = ANSWER_LEN_MAX;
-        let authorization = Group::open(secret, None)?.authorization();
-        Ok(Self { caller: BlockingClient::new(to, options), authorization })
+        let signer = Group::open(secret, None)?.signer();
+        Ok(Self { caller: BlockingClient::new(to, options), signer })
     }
 
     /// Searches the peer's index.
@@ -195,12 +195,10 @@ impl Client {
         headers: &[(&str, &[u8])],
         body: &[u8],
     ) -> Result<Response, RequestError> {
-        let mut headers = headers.to_vec();
-        headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
         // Every request here may be repeated safely.
-        let request = Request::new(method, target).headers(&headers).body(body).repeatable();
+        let request = GroupRequest { method, target, headers, body };
         let peer = self.caller.to();
-        let answer = self.caller.send(&request).map_err(|error| unanswered(peer, error))?;
+        let answer = self.signer.send(&mut self.caller, request).map_err(|error| unanswered(peer, error))?;
         match answer.status() {
             200..=299 => Ok(answer),
             _ if answer.wants_tls() => Err(RequestError::WantsTls(peer)),

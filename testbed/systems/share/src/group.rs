@@ -3,8 +3,12 @@
 mod exposure;
 mod key;
 mod members;
+mod proof;
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::{SocketAddr, UdpSocket},
+    path::Path,
+};
 
 use engine::service::Connection;
 use http_io::{
@@ -15,26 +19,35 @@ use http_io::{
 use store::{Secret, SecretError};
 use tls::PublicKey;
 
-pub(crate) use self::exposure::unreachable_peer;
-use self::members::Role;
+pub(crate) use self::{
+    exposure::unreachable_peer,
+    proof::{GroupRequest, Signer},
+};
 pub use self::{
     exposure::{Exposed, check_exposure},
     key::{IDENTITY, Key, KeyError},
     members::{ListError, Members},
 };
+use self::{
+    members::Role,
+    proof::{Keys, Verdict},
+};
 
 /// The group that an index and its peers belong to.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
-    secret: Option<Secret>,
+    secret: Option<(Secret, Keys)>,
     members: Option<Members>,
 }
 
 /// What a client presents to prove who it is.
 pub(crate) struct Authentication<'a> {
-    credentials: Option<Credentials<'a>>,
+    /// The `Authorization` field, if there is exactly one.
+    authorization: Option<&'a [u8]>,
     key: Option<&'a [u8]>,
     from: SocketAddr,
+    method: &'a str,
+    target: &'a str,
 }
 
 /// Who may send a request. The secret gives full access: where members are known by keys, it belongs to the owner alone and
@@ -49,9 +62,42 @@ pub(crate) enum Access {
 
 impl<'a> Authentication<'a> {
     pub(crate) fn of<C: Connection>(exchange: &'a Exchange<'_, C>) -> Self {
-        let key = exchange.connection().proven_key();
-        Self { credentials: exchange.credentials(), key, from: exchange.peer() }
+        let mut fields = exchange.header_all("authorization");
+        Self {
+            authorization: fields.next().filter(|_| fields.next().is_none()),
+            key: exchange.connection().proven_key(),
+            from: exchange.peer(),
+            method: exchange.method_text(),
+            target: exchange.target(),
+        }
     }
+
+    /// The address to which the client means its request to go, if it says so.
+    pub(crate) fn sent_to(&self) -> Option<SocketAddr> {
+        proof::sent_to(self.authorization?)
+    }
+}
+
+/// Checks that a request's body is the one that its sender meant.
+///
+/// # Errors
+/// 400.
+pub(crate) fn check_body(authorization: Option<&[u8]>, body: &[u8]) -> Result<(), Problem> {
+    if authorization.is_none_or(|field| proof::is_body(field, body)) {
+        return Ok(());
+    }
+    Err(Problem::new(400, "the body is not the one that the client's proof is for"))
+}
+
+/// Whether `to` is an address of a server that others reach at `own` and that listens on this machine.
+pub(crate) fn is_address_of(to: SocketAddr, own: SocketAddr, listening: Option<SocketAddr>) -> bool {
+    let port = to.port() == own.port() || listening.is_some_and(|at| at.port() == to.port());
+    to == own || port && is_here(to)
+}
+
+/// Whether an address is of this machine.
+fn is_here(at: SocketAddr) -> bool {
+    UdpSocket::bind((at.ip(), 0)).is_ok()
 }
 
 /// The names to which a server of an open group answers. Such a server is on this machine alone, and so is its name.
@@ -63,7 +109,12 @@ impl Group {
     /// A group that is open to all, or closed by the secret in this file, by the members' keys, or by either. Creates the
     /// file if it does not exist.
     pub(crate) fn open(secret: Option<&Path>, members: Option<Members>) -> Result<Self, SecretError> {
-        Ok(Self { secret: secret.map(Secret::open).transpose()?, members })
+        let secret = secret.map(Secret::open).transpose()?;
+        let with_keys = |secret: Secret| {
+            let keys = Keys::new(&secret);
+            (secret, keys)
+        };
+        Ok(Self { secret: secret.map(with_keys), members })
     }
 
     /// Whether everyone may use the server.
@@ -84,14 +135,14 @@ impl Group {
         if self.is_open() || self.has_secret(client) {
             return Ok(());
         }
-        let Some(members) = &self.members else { return Err(unauthenticated(SECRET_WANTED)) };
+        let Some(members) = &self.members else { return Err(self.unauthenticated(SECRET_WANTED)) };
         match members.role(client.key) {
             Role::Owner => Ok(()),
             Role::Member(_) if what == Access::Member => Ok(()),
             Role::Member(_) => {
                 Err(Problem::new(403, "this is for the owner of this peer").hint(OWNER_WANTED))
             }
-            Role::Anonymous => Err(unauthenticated(match what {
+            Role::Anonymous => Err(self.unauthenticated(match what {
                 Access::Member => MEMBER_WANTED,
                 Access::Owner => OWNER_WANTED,
             })),
@@ -111,18 +162,39 @@ impl Group {
         }
     }
 
-    /// The `Authorization` header that members send each other. `None` where they know each other by keys, because anyone
-    /// who received the secret could act as the owner.
-    pub(crate) fn authorization(&self) -> Option<Vec<u8>> {
+    /// Sends requests to other members. Without a proof where they know each other by keys: the secret is the owner's.
+    pub(crate) fn signer(&self) -> Signer {
         let shared = self.secret.as_ref().filter(|_| self.members.is_none());
-        shared.map(|secret| [b"Bearer ", secret.as_bytes()].concat())
+        Signer::new(shared.map(|(_, keys)| keys.clone()))
+    }
+
+    /// Whether a client that is turned away only needs to be told a nonce.
+    pub(crate) fn wants_nonce(&self, client: &Authentication<'_>) -> bool {
+        self.verdict(client) == Verdict::NonceWanted
     }
 
     fn has_secret(&self, client: &Authentication<'_>) -> bool {
-        match (&self.secret, &client.credentials) {
-            (Some(secret), Some(Credentials::Bearer(token))) => secret.is(token),
-            _ => false,
+        let Some((secret, _)) = &self.secret else { return false };
+        match client.authorization.and_then(Credentials::parse) {
+            Some(Credentials::Bearer(token)) => secret.is(token),
+            _ => self.verdict(client) == Verdict::Proven,
         }
+    }
+
+    fn verdict(&self, client: &Authentication<'_>) -> Verdict {
+        match (&self.secret, client.authorization) {
+            (Some((_, keys)), Some(field)) => keys.verify(field, client.method, client.target),
+            _ => Verdict::Unproven,
+        }
+    }
+
+    /// The response to a client without valid credentials.
+    fn unauthenticated(&self, hint: &'static str) -> Problem {
+        let bearer = r#"Bearer realm="nstar share""#;
+        let challenge = self.secret.as_ref().map(|(_, keys)| format!("{bearer}, {}", keys.challenge()));
+        Problem::new(401, "this is for members of a group only")
+            .hint(hint)
+            .header("WWW-Authenticate", challenge.unwrap_or_else(|| bearer.into()))
     }
 }
 
@@ -131,13 +203,6 @@ const SECRET_WANTED: &str =
 const MEMBER_WANTED: &str = "members are known by their keys here: start the peer that asks with --allow and this \
      server's key, and this server with --allow and that peer's";
 const OWNER_WANTED: &str = "give this peer's own key with --key-file DIR/.nstar/identity";
-
-/// The response to a client without valid credentials.
-fn unauthenticated(hint: &'static str) -> Problem {
-    Problem::new(401, "this is for members of a group only")
-        .hint(hint)
-        .header("WWW-Authenticate", r#"Bearer realm="nstar share""#)
-}
 
 /// Explains why there is no secure connection to another peer or the index.
 pub(crate) fn explain_insecurity(why: &Insecurity) -> String {
@@ -167,20 +232,26 @@ mod tests {
 
     fn client<'a>(authorization: &'a [u8], key: Option<&'a [u8]>) -> Authentication<'a> {
         let from = "127.0.0.1:1".parse().unwrap();
-        Authentication { credentials: Credentials::parse(authorization), key, from }
+        let authorization = Some(authorization);
+        Authentication { authorization, key, from, method: "GET", target: "/" }
+    }
+
+    /// The field that the page and other HTTP clients send.
+    fn bearer(secret: &Path) -> Vec<u8> {
+        [b"Bearer ", Secret::open(secret).unwrap().as_bytes()].concat()
     }
 
     #[test]
     fn members_are_known_by_the_whole_secret() {
         let folder = tempfile::tempdir().unwrap();
         let group = Group::open(Some(&folder.path().join("secret")), None).unwrap();
-        let right = group.authorization().unwrap();
+        let right = bearer(&folder.path().join("secret"));
         let admits = |value: &[u8]| group.admit(&client(value, None), Access::Owner).is_ok();
         assert!(admits(&right));
         assert!(!admits(&right[..right.len() - 1]) && !admits(b"Bearer x") && !admits(b"Basic YTpi"));
         assert_eq!(group.admit(&client(b"", None), Access::Member).unwrap_err().status(), 401);
         let open = Group::open(None, None).unwrap();
-        assert!(open.admit(&client(b"", None), Access::Owner).is_ok() && open.authorization().is_none());
+        assert!(open.admit(&client(b"", None), Access::Owner).is_ok());
     }
 
     #[test]
@@ -191,8 +262,7 @@ mod tests {
         let members = Members::new(own.clone(), [ann.public()]);
         let by_key = Group::open(None, Some(members.clone())).unwrap();
         let either = Group::open(Some(&secret), Some(members)).unwrap();
-        let right = Group::open(Some(&secret), None).unwrap().authorization().unwrap();
-        assert_eq!(either.authorization(), None, "the secret is the owner's own, and told to nobody");
+        let right = bearer(&secret);
         for group in [&by_key, &either] {
             let status = |key: Option<&Key>, what| {
                 let key = key.map(Key::public);
@@ -211,5 +281,21 @@ mod tests {
         assert!(hint(Access::Owner).contains("this peer's own key"), "{}", hint(Access::Owner));
         let of_index = hint(Access::Member);
         assert!(of_index.contains("--allow") && !of_index.contains("--key-file"), "{of_index}");
+    }
+
+    #[test]
+    fn a_request_that_was_meant_for_another_server_is_told() {
+        let at = |text: &str| -> SocketAddr { text.parse().unwrap() };
+        let (own, listening) = (at("203.0.113.1:9000"), Some(at("0.0.0.0:8085")));
+        for (to, expected) in [
+            ("203.0.113.1:9000", true),
+            ("127.0.0.1:8085", true),
+            ("127.0.0.1:9000", true),
+            ("127.0.0.1:8086", false),
+            ("192.0.2.7:9000", false),
+            ("203.0.113.1:9001", false),
+        ] {
+            assert_eq!(is_address_of(at(to), own, listening), expected, "{to}");
+        }
     }
 }

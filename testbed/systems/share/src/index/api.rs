@@ -15,7 +15,7 @@ use super::{
     tables::{ChangeError, Registrant, SCHEMA, Tables},
 };
 use crate::{
-    group::{Access, Authentication, Group},
+    group::{self, Access, Authentication, Group},
     query::Parameters,
     refusal,
 };
@@ -69,12 +69,14 @@ impl Api for IndexApi {
         let client = Authentication::of(exchange);
         if !matches!(exchange.path(), "/healthz" | "/metrics") {
             let admitted = self.group.admit(&client, Access::Member);
-            admitted.inspect_err(|_| self.metrics.count(TURNED_AWAY.name, 1))?;
+            let counts = !self.group.wants_nonce(&client);
+            admitted.inspect_err(|_| self.metrics.count(TURNED_AWAY.name, counts.into()))?;
         }
         Ok(self.group.member(&client))
     }
 
     async fn answer(&self, found: RouteMatch<'_>, call: MemberCall<'_>) -> Result<Response, Failure> {
+        group::check_body(call.authorization(), call.body)?;
         match found.path {
             "/register" => self.register(call).await,
             "/deregister" => self.deregister(call).await,

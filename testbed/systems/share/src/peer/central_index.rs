@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     entry::{Entry, Query, SearchResult},
-    group::{self, Group},
+    group::{self, Group, GroupRequest, Signer},
     interfaces::{Index, IndexError},
     query,
 };
@@ -40,7 +40,7 @@ pub(crate) struct CentralIndex {
     to: Upstream,
     /// Where this peer can be reached.
     own_address: OnceLock<SocketAddr>,
-    authorization: Option<Vec<u8>>,
+    signer: Signer,
     idle: Mutex<Vec<BlockingClient>>,
     life_s: AtomicU64,
     availability: Availability,
@@ -48,9 +48,9 @@ pub(crate) struct CentralIndex {
 
 impl CentralIndex {
     pub(crate) fn new(to: Upstream, group: &Group) -> Self {
-        let authorization = group.authorization();
+        let signer = group.signer();
         let (own_address, idle, life_s) = (OnceLock::new(), Mutex::default(), AtomicU64::new(30));
-        Self { to, own_address, authorization, idle, life_s, availability: Availability::default() }
+        Self { to, own_address, signer, idle, life_s, availability: Availability::default() }
     }
 
     fn ask(&self, method: Method, target: &str, body: &[u8]) -> Result<Response, IndexError> {
@@ -60,13 +60,12 @@ impl CentralIndex {
     }
 
     fn send(&self, method: Method, target: &str, body: &[u8]) -> Result<Response, IndexError> {
-        let mut headers = vec![("Content-Type", &b"application/json"[..])];
-        headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
         // Every request here may be repeated safely.
-        let request = Request::new(method, target).headers(&headers).body(body).repeatable();
+        let headers = &[("Content-Type", &b"application/json"[..])];
+        let request = GroupRequest { method, target, headers, body };
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut caller = kept.unwrap_or_else(|| BlockingClient::new(self.to.clone(), options()));
-        let answer = caller.send(&request).map_err(|error| self.unanswered(&error))?;
+        let answer = self.signer.send(&mut caller, request).map_err(|error| self.unanswered(&error))?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(caller);
         match answer.status() {
             200..=299 => Ok(answer),

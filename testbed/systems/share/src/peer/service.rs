@@ -4,7 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{
             AtomicBool, AtomicU64,
             Ordering::{Relaxed, SeqCst},
@@ -35,7 +35,9 @@ use super::{
 };
 use crate::{
     entry::Content,
-    group::{Access, Authentication, Group, Members, open_hosts, unreachable_peer},
+    group::{
+        Access, Authentication, Group, Members, check_body, is_address_of, open_hosts, unreachable_peer,
+    },
     interfaces::Index,
 };
 
@@ -76,6 +78,7 @@ pub fn factory(options: &Options) -> Result<PeerFactory, PeerError> {
         connections: Arc::clone(&options.connections),
         open_metrics: options.open_metrics,
         turned_away: AtomicU64::new(0),
+        listening: OnceLock::new(),
         stopping: Arc::default(),
         announcer: Mutex::default(),
         _lock: lock,
@@ -99,6 +102,8 @@ struct Peer {
     open_metrics: bool,
     /// Number of requests from clients that are not members.
     turned_away: AtomicU64,
+    /// Where it listens, if others reach it at another address.
+    listening: OnceLock<SocketAddr>,
     stopping: Arc<AtomicBool>,
     announcer: Mutex<Option<JoinHandle<()>>>,
     /// The lock of the state folder, held while the peer lives.
@@ -114,6 +119,11 @@ impl Peer {
 }
 
 impl PeerFactory {
+    /// Says where the peer listens, if others reach it at another address than that.
+    pub fn listens_on(&self, address: SocketAddr) {
+        self.peer.listening.get_or_init(|| address);
+    }
+
     /// Starts to share and to announce files, now that others can reach this peer at `own_address`.
     ///
     /// # Errors
@@ -229,17 +239,32 @@ impl PeerHandler {
             path if path.starts_with("/content/") => Access::Member,
             _ => Access::Owner,
         };
-        let admitted = group.admit(&Authentication::of(exchange), what);
-        if admitted.is_err() {
+        let client = Authentication::of(exchange);
+        let admitted = group.admit(&client, what).and_then(|()| self.check_address(&client));
+        if admitted.is_err() && !group.wants_nonce(&client) {
             self.peer.turned_away.fetch_add(1, Relaxed);
         }
         admitted
+    }
+
+    /// Refuses a request that its client sent to another server, which passed it on to have what only members may.
+    fn check_address(&self, client: &Authentication<'_>) -> Result<(), Problem> {
+        let (own, listening) = (self.peer.downloads.own_address(), self.peer.listening.get().copied());
+        match (client.sent_to(), own) {
+            (Some(to), Some(own)) if !is_address_of(to, own, listening) => Err(Problem::new(
+                403,
+                format!("the client meant this request for {to}, which is not this peer"),
+            )
+            .hint("say with --advertise at which address others reach it")),
+            _ => Ok(()),
+        }
     }
 
     async fn ask<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
         let method = exchange.method_text().to_owned();
         let (path, query) = (exchange.path().to_owned(), exchange.query().map(str::to_owned));
         let body = exchange.read_body(BODY_LEN_MAX).await?.to_owned();
+        check_body(exchange.header("authorization"), &body)?;
         self.peer.api.answer(&method, &path, query.as_deref(), &body).await.send(exchange)
     }
 

@@ -1,6 +1,12 @@
 //! Peers that share with each other through one index.
 
-use std::{fs, net::SocketAddr};
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
 
 use engine::Model;
 use http_io::{
@@ -204,6 +210,65 @@ fn members_share_among_themselves_only() {
     wait_until(|| fs::read(bob.0.path().join("a.txt")).is_ok_and(|read| read == b"for members"));
     ann.1.end();
     bob.1.end();
+}
+
+/// A server that passes everything on to `to`. Returns its address, and what it heard from clients and from `to`.
+fn eavesdropper(to: SocketAddr) -> (SocketAddr, Arc<Mutex<String>>) {
+    let (listener, heard) = (TcpListener::bind("127.0.0.1:0").unwrap(), Arc::new(Mutex::new(String::new())));
+    let (at, hears) = (listener.local_addr().unwrap(), Arc::clone(&heard));
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let Ok(server) = TcpStream::connect(to) else { return };
+            for (from, to) in [(&client, &server), (&server, &client)] {
+                let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                let hears = Arc::clone(&hears);
+                thread::spawn(move || {
+                    let mut part = [0; 4096];
+                    while let Ok(count @ 1..) = from.read(&mut part) {
+                        hears.lock().unwrap().push_str(&String::from_utf8_lossy(&part[..count]));
+                        if to.write_all(&part[..count]).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        }
+    });
+    (at, heard)
+}
+
+/// The secret was sent to every address that an index named.
+#[test]
+fn who_is_named_by_the_index_learns_no_secret_and_gets_no_content() {
+    const CONTENT: &[u8] = b"what Ann has";
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    let started = |name: &str| {
+        let mut options = share::index::Options::new(folder.path().join(name));
+        options.secret = Some(secret.clone());
+        let index = index(Model::Epoll, options);
+        let share = tempfile::tempdir().unwrap();
+        let mut options = peer::Options::new(share.path(), index.local_addr());
+        options.secret = Some(secret.clone());
+        (Peer::with(share, Model::Epoll, &options), index)
+    };
+    let ((ann, _index_of_ann), (bob, index_of_bob)) = (started("ann.db"), started("bob.db"));
+    ann.write("a.txt", CONTENT);
+    let (spy, heard) = eavesdropper(ann.at);
+    let token = format!("Bearer {}", fs::read_to_string(&secret).unwrap().trim());
+    let as_member = |to: SocketAddr, target: &str, body: &serde_json::Value| {
+        let (headers, body) = ([("Authorization", token.as_bytes())], body.to_string());
+        send(to, &Request::new(Method::Post, target).headers(&headers).body(body.as_bytes())).status()
+    };
+    let hash = Content::of(CONTENT);
+    let files = json!({ "peer": spy, "files": [{ "name": "a.txt", "hash": hash, "size": CONTENT.len() }] });
+    assert_eq!(as_member(index_of_bob.local_addr(), "/register", &files), 200);
+    assert_eq!(as_member(bob.at, "/obtain", &json!({ "hash": hash })), 202);
+    let heard = || heard.lock().unwrap().clone();
+    wait_until(|| heard().contains(&format!("to=\"{spy}\"")) && heard().contains("HTTP/1.1 403"));
+    let secret = fs::read_to_string(&secret).unwrap();
+    assert!(!heard().contains(secret.trim()) && !heard().contains("what Ann has"), "{}", heard());
+    assert!(heard().contains("which is not this peer"), "{}", heard());
 }
 
 #[test]

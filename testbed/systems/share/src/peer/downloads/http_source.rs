@@ -10,12 +10,12 @@ use std::{
 
 use http_io::{
     Method,
-    client::{BlockingClient, ClientError, ClientOptions, Request, Response, Trust, Upstream},
+    client::{BlockingClient, ClientError, ClientOptions, Response, Trust, Upstream},
 };
 
 use crate::{
     entry::Content,
-    group::{self, Group},
+    group::{self, Group, GroupRequest, Signer},
     interfaces::{ContentSource, FetchError},
     peer::shared::hashing::outboard_len,
     query,
@@ -38,7 +38,7 @@ const IDLE_MAX: usize = 8;
 /// Other peers, asked over HTTP.
 #[derive(Debug)]
 pub(crate) struct HttpSource {
-    authorization: Option<Vec<u8>>,
+    signer: Signer,
     /// TLS settings. `None`: not encrypted.
     trust: Option<Trust>,
     idle: Mutex<HashMap<SocketAddr, Vec<BlockingClient>>>,
@@ -53,26 +53,26 @@ struct RangeRequest {
 
 impl HttpSource {
     pub(crate) fn new(group: &Group, trust: Option<Trust>) -> Self {
-        Self { authorization: group.authorization(), trust, idle: Mutex::default() }
+        Self { signer: group.signer(), trust, idle: Mutex::default() }
     }
 
     /// Sends a request, over a kept connection if there is one.
-    fn get(&self, from: SocketAddr, target: &str, request: &RangeRequest) -> Result<Vec<u8>, FetchError> {
-        let Some(last) = request.range.end.checked_sub(1) else { return Ok(Vec::new()) };
+    fn get(&self, from: SocketAddr, target: &str, wanted: &RangeRequest) -> Result<Vec<u8>, FetchError> {
+        let Some(last) = wanted.range.end.checked_sub(1) else { return Ok(Vec::new()) };
         let kept = self.idle().get_mut(&from).and_then(Vec::pop);
         let mut caller = match kept {
             Some(kept) => kept,
             None => BlockingClient::new(self.server(from)?, ClientOptions::default()),
         };
-        caller.expect(request.timeout, request.length().max(REFUSAL_LEN_MAX));
-        let range = format!("bytes={}-{last}", request.range.start);
-        let mut headers = vec![("Range", range.as_bytes())];
-        headers.extend(self.authorization.as_deref().map(|value| ("Authorization", value)));
-        let answer = caller.send(&Request::new(Method::Get, target).headers(&headers)).map_err(away)?;
+        caller.expect(wanted.timeout, wanted.length().max(REFUSAL_LEN_MAX));
+        let range = format!("bytes={}-{last}", wanted.range.start);
+        let headers = &[("Range", range.as_bytes())];
+        let request = GroupRequest { method: Method::Get, target, headers, body: b"" };
+        let answer = self.signer.send(&mut caller, request).map_err(away)?;
         self.keep(caller);
         match answer.status() {
             200 | 206 => {
-                request.check_length(&answer)?;
+                wanted.check_length(&answer)?;
                 Ok(answer.into_body())
             }
             _ => Err(refused(&answer)),
