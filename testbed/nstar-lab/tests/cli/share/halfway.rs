@@ -102,7 +102,7 @@ impl Halfway {
 
     /// Where a peer records how far it got.
     fn map(&self, folder: &str) -> PathBuf {
-        self.group.place.path(&format!("{folder}/.nstar/parts/{}.map", self.hash))
+        self.group.place.path(&format!("{folder}/.nstar/parts/{}-{}.map", self.hash, self.file.len()))
     }
 
     pub(super) fn is_at(&self, path: &str) -> bool {

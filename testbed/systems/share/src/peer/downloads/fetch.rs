@@ -158,8 +158,10 @@ impl Fetch {
         self.stopping.store(true, SeqCst);
         drop(self.writing.write());
         let state = self.lock();
-        if !state.assignments.is_done() {
-            self.partial.sync(state.assignments.bits())?;
+        match state.assignments.received().next() {
+            _ if state.assignments.is_done() => {}
+            None => self.partial.discard(),
+            Some(_) => self.partial.sync(state.assignments.bits())?,
         }
         Ok(&self.partial)
     }

@@ -22,7 +22,7 @@ use crate::{
     peer::shared::{
         SharedFolder,
         hashing::{self, GroupHashes},
-        partial::PartialFile,
+        partial::{self, PartialFile},
     },
 };
 
@@ -140,7 +140,7 @@ impl Transfer<'_> {
             let (_, outboard) = hashing::hash_bytes(bytes);
             self.ends.shared.keep_outboard(&entry.content, &outboard)?;
         }
-        let path = self.ends.partials.join(format!("{}.data", entry.content));
+        let path = partial::data_path(&self.ends.partials, &entry.content, entry.size);
         let mut file = File::create(&path)?;
         if let Err(error) = file.write_all(bytes) {
             // The file is useless now. If it cannot be removed, it is cleaned up later.

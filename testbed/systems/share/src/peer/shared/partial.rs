@@ -28,13 +28,20 @@ pub(crate) struct PartialFile {
     data: File,
     map: File,
     data_path: PathBuf,
+    map_path: PathBuf,
+}
+
+/// Where the bytes of some content gather. The size is part of the name: what came of the true size is not to be lost when
+/// somebody claims another.
+pub(crate) fn data_path(folder: &Path, content: &Content, size: u64) -> PathBuf {
+    folder.join(format!("{content}-{size}.data"))
 }
 
 impl PartialFile {
     /// Opens or creates the file of some content. Also returns its map.
     pub(crate) fn open(folder: &Path, content: &Content, size: u64) -> io::Result<(Self, Vec<u8>)> {
-        let (data_path, map_path) =
-            (folder.join(format!("{content}.data")), folder.join(format!("{content}.map")));
+        let data_path = data_path(folder, content, size);
+        let map_path = data_path.with_extension("map");
         let open = |path| OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let (data, map) = (open(&data_path)?, open(&map_path)?);
         let map_len = group_count(size).div_ceil(8);
@@ -42,7 +49,7 @@ impl PartialFile {
         if data.metadata()?.len() == size && map.metadata()?.len() == map_len {
             bits = fs::read(&map_path)?;
         } else {
-            // Another size was claimed before, or a write was cut short: start again.
+            // It is new, or a write was cut short: start again.
             map.set_len(0)?;
             data.set_len(0)?;
             data.set_len(size)?;
@@ -50,7 +57,7 @@ impl PartialFile {
         }
         // The age of a partial file counts from its last use.
         data.set_modified(SystemTime::now())?;
-        Ok((Self { data, map, data_path }, bits))
+        Ok((Self { data, map, data_path, map_path }, bits))
     }
 
     /// Writes bytes, starting with this group.
@@ -64,6 +71,14 @@ impl PartialFile {
         self.data.sync_data()?;
         self.map.write_all_at(bits, 0)?;
         self.map.sync_data()
+    }
+
+    /// Removes the files, if nothing came.
+    pub(crate) fn discard(&self) {
+        for path in [&self.data_path, &self.map_path] {
+            // If it cannot be removed, it is cleaned up later.
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// Makes the complete file durable, and returns its path.
@@ -133,7 +148,8 @@ pub(crate) fn contents(folder: &Path) -> io::Result<HashSet<Content>> {
         other => other?,
     };
     let paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    Ok(paths.iter().filter_map(|path| path.file_stem()?.to_str()?.parse().ok()).collect())
+    let content = |path: &PathBuf| path.file_stem()?.to_str()?.split('-').next()?.parse().ok();
+    Ok(paths.iter().filter_map(content).collect())
 }
 
 #[cfg(test)]
@@ -141,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_is_there_again_and_another_size_begins_anew() {
+    fn what_was_kept_is_there_again_whatever_size_somebody_claims_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
         let content = Content::of(b"x");
         let (part, bits) = PartialFile::open(folder.path(), &content, 40_000).unwrap();
@@ -150,8 +166,13 @@ mod tests {
         part.sync(&[0b10]).unwrap();
         let (_, bits) = PartialFile::open(folder.path(), &content, 40_000).unwrap();
         assert_eq!(bits, [0b10]);
-        let (_, bits) = PartialFile::open(folder.path(), &content, 50_000).unwrap();
+        let (other, bits) = PartialFile::open(folder.path(), &content, 50_000).unwrap();
         assert!(bits.is_empty());
+        assert_eq!(contents(folder.path()).unwrap(), HashSet::from([content]));
+        other.discard();
+        let (_, bits) = PartialFile::open(folder.path(), &content, 40_000).unwrap();
+        assert_eq!(bits, [0b10], "a false size wiped what had come");
+        assert_eq!(names(folder.path()).len(), 2);
     }
 
     /// Writes a file that is `days` old.
