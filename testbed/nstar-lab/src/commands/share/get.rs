@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, IsTerminal, Write},
+    os::fd::AsRawFd,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,7 +16,7 @@ use nstar::{
     output,
 };
 use rustix::{
-    fs::{CWD, RenameFlags, renameat_with},
+    fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat_with},
     io::Errno,
 };
 use share::{
@@ -193,15 +194,13 @@ impl Getting<'_> {
     fn copy(&mut self, content: Content, size: u64, to: &Path) -> Result<bool, Failure> {
         let failed =
             |error: io::Error| Failure::failed(format!("{} cannot be written: {error}", to.display()));
-        let aside = aside(to);
-        let mut file = File::create_new(&aside).map_err(failed)?;
-        let copied = self.copy_into((content, size), &mut file, failed);
+        let mut aside = Aside::create(to).map_err(failed)?;
+        let copied = self.copy_into((content, size), &mut aside.file, failed);
         if !matches!(copied, Ok(true)) {
-            // If it cannot be removed, the partial file stays, which does no harm.
-            let _ = fs::remove_file(&aside);
+            aside.remove();
             return copied;
         }
-        place(&aside, to).map(|()| true)
+        aside.place(to).map(|()| true)
     }
 
     fn copy_into(
@@ -345,27 +344,63 @@ fn holds(path: &Path, content: Content) -> bool {
     hashed.is_ok_and(|hash| Content::from(hash) == content)
 }
 
-/// The temporary file, beside the destination.
-fn aside(to: &Path) -> PathBuf {
+/// The temporary file, in the folder of the destination. Until it is complete it has no name, so that nothing is left of it
+/// however this process ends. Where the file system cannot do that, it has one.
+struct Aside {
+    file: File,
+    path: Option<PathBuf>,
+}
+
+impl Aside {
+    fn create(to: &Path) -> io::Result<Self> {
+        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match openat(CWD, folder, flags, Mode::from_raw_mode(0o666)) {
+            Ok(file) => Ok(Self { file: file.into(), path: None }),
+            Err(_) => {
+                let path = part(to);
+                Ok(Self { file: File::create_new(&path)?, path: Some(path) })
+            }
+        }
+    }
+
+    /// Removes it. If that fails, the partial file stays, which does no harm.
+    fn remove(self) {
+        let _ = self.path.map(fs::remove_file);
+    }
+
+    /// Gives the complete file its name, unless something has that name by now.
+    fn place(self, to: &Path) -> Result<(), Failure> {
+        let Err(error) = self.link(to) else { return Ok(()) };
+        let at = to.display();
+        // Whoever waited for it should have it all the same.
+        let kept = part(to);
+        let left = match self.path.is_some() || self.link(&kept).is_ok() {
+            true => format!("; the complete file is {}", kept.display()),
+            false => String::new(),
+        };
+        Err(Failure::failed(match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                format!("{at} was created during the download and is left unchanged{left}")
+            }
+            _ => format!("{at} cannot be written: {error}{left}"),
+        }))
+    }
+
+    fn link(&self, to: &Path) -> io::Result<()> {
+        let Some(path) = &self.path else {
+            let open = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            return Ok(linkat(CWD, open, CWD, to, AtFlags::SYMLINK_FOLLOW)?);
+        };
+        rename(path, to)
+    }
+}
+
+/// The name of the temporary file, where it has one.
+fn part(to: &Path) -> PathBuf {
     let mut name = to.as_os_str().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     name.into()
-}
-
-/// Renames the complete file to its destination, unless something has that name by now.
-fn place(aside: &Path, to: &Path) -> Result<(), Failure> {
-    let error = match rename(aside, to) {
-        Ok(()) => return Ok(()),
-        Err(error) => error,
-    };
-    let at = to.display();
-    Err(Failure::failed(match error.kind() {
-        io::ErrorKind::AlreadyExists => format!(
-            "{at} was created during the download and is left unchanged; the complete file is {}",
-            aside.display()
-        ),
-        _ => format!("{at} cannot be written: {error}; the complete file is {}", aside.display()),
-    }))
 }
 
 /// Like rename(2), but never replaces anything.
@@ -379,5 +414,57 @@ fn rename(aside: &Path, to: &Path) -> io::Result<()> {
             Ok(())
         }
         renamed => Ok(renamed?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// `FILE.PID.part` stayed when the process was killed.
+    #[test]
+    fn what_is_not_complete_has_no_name_that_could_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("a.bin");
+        let mut aside = Aside::create(&to).unwrap();
+        aside.file.write_all(b"half").unwrap();
+        if aside.path.is_some() {
+            eprintln!("skipped: this file system has no files without names");
+            return;
+        }
+        assert!(names(folder.path()).is_empty(), "{:?}", names(folder.path()));
+        aside.file.write_all(b" and half").unwrap();
+        aside.place(&to).unwrap();
+        assert_eq!(
+            (names(folder.path()), fs::read(&to).unwrap()),
+            (vec!["a.bin".into()], b"half and half".to_vec())
+        );
+    }
+
+    #[test]
+    fn a_file_that_came_meanwhile_stays_with_and_without_a_name_for_the_other() {
+        for named in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let to = folder.path().join("a.bin");
+            let mut aside = Aside::create(&to).unwrap();
+            if named {
+                aside = Aside { file: File::create_new(part(&to)).unwrap(), path: Some(part(&to)) };
+            }
+            aside.file.write_all(b"got").unwrap();
+            fs::write(&to, "mine").unwrap();
+            let error = aside.place(&to).unwrap_err().to_string();
+            assert!(
+                error.contains("left unchanged; the complete file is") && error.contains(".part"),
+                "{error}"
+            );
+            assert_eq!(
+                (fs::read(&to).unwrap(), fs::read(part(&to)).unwrap()),
+                (b"mine".to_vec(), b"got".to_vec())
+            );
+        }
     }
 }

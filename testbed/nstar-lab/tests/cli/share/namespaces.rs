@@ -164,7 +164,8 @@ fn share_through_a_partition(network: &Network, index: fn(usize) -> Vec<String>,
 
     network.ask_until(7, &["search", "large.bin"]);
     let get = network.ask(7, &["get", "large.bin"]).start();
-    let part = network.place.path(&format!("peer7/.nstar/parts/{}-{}.data", blake3::hash(&large), large.len()));
+    let part =
+        network.place.path(&format!("peer7/.nstar/parts/{}-{}.data", blake3::hash(&large), large.len()));
     eventually("some of it comes", || std::fs::metadata(&part).is_ok_and(|part| part.blocks() > 0));
     network.in_hub("ip link set middle down");
     // All holders of its record may be on the other side. It is then found once they are left out.
