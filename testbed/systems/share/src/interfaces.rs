@@ -4,7 +4,7 @@
 //! over the peers. It fetches content through a [`ContentSource`], without knowing the protocol, and verifies everything
 //! it receives. Calls block; they come from the peer's own threads, so that an implementation is free in how it does I/O.
 
-use std::{error::Error, fmt, net::SocketAddr, ops::Range, path::Path, sync::Arc, time::Duration};
+use std::{error::Error, fmt, net::SocketAddr, ops::Range, path::Path, sync::Arc, thread, time::Duration};
 
 use prometheus_client::encoding::DescriptorEncoder;
 
@@ -104,6 +104,18 @@ pub trait ContentSource: Send + Sync {
         length: u64,
         range: Range<u64>,
     ) -> Result<Vec<u8>, FetchError>;
+
+    /// Tells a peer that it sent wrong bytes for some content, so that it checks its own copy. Whether it listens is its own
+    /// business.
+    fn tell_wrong(&self, _whom: SocketAddr, _content: &Content) {}
+}
+
+/// Tells a peer that it sent wrong bytes for some content, without waiting for it.
+pub(crate) fn tell_wrong(source: &Arc<dyn ContentSource>, whom: SocketAddr, content: Content) {
+    let source = Arc::clone(source);
+    // If there is no thread for it, the next one who gets wrong bytes tells it.
+    let _ =
+        thread::Builder::new().name("share-doubt".into()).spawn(move || source.tell_wrong(whom, &content));
 }
 
 /// Why a peer did not send content.

@@ -1,6 +1,12 @@
 //! The requests of a peer that need no file to be sent.
 
-use std::{fmt::Display, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt::Display,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
 
 use engine::offload::Pool;
 use http_io::{Fields, FieldsError, Response, decode_path};
@@ -29,6 +35,11 @@ const OBTAINING_MAX: usize = 100;
 /// Threads that wait for the index, and how many requests may wait for one.
 const ASKING: usize = 8;
 const WAITING_MAX: usize = 256;
+/// How long a file is not checked again because others doubt it, how many are remembered, and how long the pause is after
+/// each, in multiples of the time it took: doubts must not keep the disk busy.
+const DOUBT_LIFE: Duration = Duration::from_secs(600);
+const DOUBTS_MAX: usize = 1000;
+const REST_PER_CHECK: u32 = 9;
 /// Threads that wait for downloads, and the longest wait.
 const WAITING: usize = 64;
 const WAIT_S_MAX: u32 = 30;
@@ -41,6 +52,41 @@ pub(crate) struct Api {
     peers: Arc<PeerMonitor>,
     asking: Pool,
     waiting: Pool,
+    doubts: Arc<Mutex<Doubts>>,
+}
+
+/// Doubts of other peers about what this one sent, which cost the reading of a whole file.
+#[derive(Debug, Default)]
+struct Doubts {
+    checked: HashMap<Content, Instant>,
+    /// Whether a file is being checked.
+    busy: bool,
+    /// When the next may be.
+    next: Option<Instant>,
+}
+
+fn locked(doubts: &Mutex<Doubts>) -> MutexGuard<'_, Doubts> {
+    // No code panics while holding the lock.
+    doubts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Doubts {
+    /// Whether to check some content now.
+    fn begin(&mut self, content: Content, now: Instant) -> bool {
+        self.checked.retain(|_, at| now.saturating_duration_since(*at) < DOUBT_LIFE);
+        let rests = self.next.is_some_and(|next| now < next);
+        if self.busy || rests || self.checked.len() >= DOUBTS_MAX || self.checked.contains_key(&content) {
+            return false;
+        }
+        self.checked.insert(content, now);
+        self.busy = true;
+        true
+    }
+
+    fn end(&mut self, took: Duration, now: Instant) {
+        self.busy = false;
+        self.next = now.checked_add(took.saturating_mul(REST_PER_CHECK));
+    }
 }
 
 impl Api {
@@ -51,7 +97,25 @@ impl Api {
         peers: Arc<PeerMonitor>,
     ) -> Self {
         let asking = Pool::new("share-ask", ASKING, WAITING_MAX);
-        Self { shared, index, downloads, peers, asking, waiting: Pool::new("share-wait", WAITING, 0) }
+        let waiting = Pool::new("share-wait", WAITING, 0);
+        Self { shared, index, downloads, peers, asking, waiting, doubts: Arc::default() }
+    }
+
+    /// Another peer says that what this one sent of some content is wrong: the file is hashed again, unless that was done
+    /// lately. If it has changed, it is no longer offered as what it was.
+    pub(crate) fn doubt(&self, content: Content) {
+        if !locked(&self.doubts).begin(content, Instant::now()) {
+            return;
+        }
+        let (shared, doubts) = (Arc::clone(&self.shared), Arc::clone(&self.doubts));
+        let check = move || {
+            let begun = Instant::now();
+            shared.check(&content);
+            locked(&doubts).end(begun.elapsed(), Instant::now());
+        };
+        if thread::Builder::new().name("share-check".into()).spawn(check).is_err() {
+            locked(&self.doubts).end(Duration::ZERO, Instant::now());
+        }
     }
 
     /// Answers a request.

@@ -115,6 +115,10 @@ impl ContentSource for PeerMonitor {
         self.record(from, &answer);
         answer
     }
+
+    fn tell_wrong(&self, whom: SocketAddr, content: &Content) {
+        self.source.tell_wrong(whom, content);
+    }
 }
 
 #[cfg(test)]

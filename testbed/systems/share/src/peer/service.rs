@@ -222,6 +222,7 @@ impl PeerHandler {
                 self.peer.api.health(is_member).await.send(exchange)
             }
             path if path.starts_with("/content/") && reads => self.send(exchange).await,
+            path if path.ends_with("/wrong") && exchange.method() == Method::Post => self.doubt(exchange),
             path if path.starts_with("/content/") => Err(Problem::new(405, "content is only read").into()),
             _ => self.ask(exchange).await,
         }
@@ -258,6 +259,17 @@ impl PeerHandler {
             .hint("say with --advertise at which address others reach it")),
             _ => Ok(()),
         }
+    }
+
+    /// Answers `POST /content/HASH/wrong`, by which another peer says that it was sent other bytes.
+    fn doubt<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {
+        let named = exchange.path().strip_prefix("/content/").and_then(|rest| rest.strip_suffix("/wrong"));
+        let content: Option<Content> = named.and_then(|hash| hash.parse().ok());
+        let api = &self.peer.api;
+        let content = content.filter(|content| api.shared.catalogue.find(content).is_some());
+        let content = content.ok_or_else(|| Problem::new(404, "this content is not shared here"))?;
+        api.doubt(content);
+        exchange.respond(202).empty()
     }
 
     async fn ask<C: Connection>(&self, exchange: &mut Exchange<'_, C>) -> Result<(), Error> {

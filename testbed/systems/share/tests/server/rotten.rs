@@ -49,6 +49,24 @@ fn a_copy_that_rotted_is_found_out_when_it_is_to_be_checked_and_the_file_taken_f
     assert_eq!(hash_of("a (2).bin"), json!(content));
 }
 
+/// Only its owner's own requests made a peer look at its copy.
+#[test]
+fn a_copy_that_rotted_is_found_out_when_others_get_wrong_bytes() {
+    let index = Index::start();
+    let asking = Peer::start(index.at);
+    let (right, wrong) = (bytes(5_000), vec![7; 5_000]);
+    let content = Content::of(&right);
+    let peer = rotten(&index, "a.bin", content, &wrong);
+    wait_until(|| !asking.search("name=a.bin").is_empty());
+    assert_eq!(post(asking.at, "/obtain", &json!({ "hash": content })).0, 202);
+    let offers = |content: Content| {
+        let shared = get(peer.at, "/files").1["files"].clone();
+        shared.as_array().unwrap().iter().any(|file| file["hash"] == json!(content))
+    };
+    wait_until(|| offers(Content::of(&wrong)) && !offers(content));
+    wait_until(|| asking.search(&format!("hash={content}")).is_empty());
+}
+
 #[test]
 fn a_copy_that_is_right_stays_as_it_is_when_it_is_checked() {
     let index = Index::start();

@@ -16,7 +16,7 @@ use std::{
 use super::{assignments::Assignments, download::Download};
 use crate::{
     entry::Content,
-    interfaces::{ContentSource, FetchError},
+    interfaces::{ContentSource, FetchError, tell_wrong},
     peer::shared::{
         hashing::{GROUP_LEN, GroupHashes},
         partial::PartialFile,
@@ -196,6 +196,7 @@ impl Fetch {
     fn leave_liar(&self, peer: SocketAddr) {
         self.lock().liars.insert(peer);
         self.download.lock().source(peer).lie("it sent bytes that are not those of the file");
+        tell_wrong(&self.source, peer, self.content);
         tracing::warn!(%peer, content = %self.content, "a peer sent bytes that are not those of the file");
     }
 

@@ -146,6 +146,16 @@ impl ContentSource for HttpSource {
         let timeout = timeout(range.end.saturating_sub(range.start)).min(PIECE_TIMEOUT_MAX);
         self.get(from, &format!("/content/{content}"), &RangeRequest { range, of: length, timeout })
     }
+
+    fn tell_wrong(&self, whom: SocketAddr, content: &Content) {
+        let Ok(server) = self.server(whom) else { return };
+        let mut caller = BlockingClient::new(server, ClientOptions::default());
+        caller.expect(TIMEOUT, REFUSAL_LEN_MAX);
+        let target = format!("/content/{content}/wrong");
+        let request = GroupRequest { method: Method::Post, target: &target, headers: &[], body: b"" };
+        // A liar does not listen, and a peer of an older version does not understand.
+        let _ = self.signer.send(&mut caller, request);
+    }
 }
 
 fn away(error: ClientError) -> FetchError {

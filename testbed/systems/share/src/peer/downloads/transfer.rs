@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     entry::{Content, Entry, Name, Query, SearchResult},
-    interfaces::{ContentSource, Index},
+    interfaces::{ContentSource, Index, tell_wrong},
     peer::shared::{
         SharedFolder,
         hashing::{self, GroupHashes},
@@ -127,6 +127,7 @@ impl Transfer<'_> {
                 Ok(_) => {
                     tracing::warn!(%peer, %content, "a peer sent bytes that are not those of the file");
                     self.download.lock().source(peer).lie(WRONG_BYTES);
+                    tell_wrong(&self.ends.source, peer, *content);
                 }
                 Err(error) => self.download.lock().source(peer).trouble = Some(error.to_string()),
             }
@@ -168,6 +169,7 @@ impl Transfer<'_> {
                     None => {
                         tracing::warn!(%peer, %content, "a peer sent hashes that are not those of the file");
                         self.download.lock().source(peer).lie(WRONG_HASHES);
+                        tell_wrong(&self.ends.source, peer, *content);
                     }
                 },
                 Err(error) => self.download.lock().source(peer).trouble = Some(error.to_string()),
