@@ -40,6 +40,12 @@ impl Secrets {
         exists.then(|| Secret::open(path).map(|key| check(&key))).transpose()
     }
 
+    /// Those of the files that do not exist yet.
+    pub(crate) fn missing(path: &Path) -> Vec<PathBuf> {
+        let files = [path.to_owned(), beside(path)];
+        files.into_iter().filter(|file| !file.exists()).collect()
+    }
+
     /// Checks that the files can be read or created, without creating them.
     pub(crate) fn check_access(path: &Path) -> Result<(), SecretError> {
         Secret::check(path)?;

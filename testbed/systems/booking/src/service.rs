@@ -1,7 +1,7 @@
 //! The booking server as a service of an engine, and what it prepares before it starts: tables, the first rooms, and a check
 //! of the key.
 
-use std::sync::Arc;
+use std::{fs, sync::Arc};
 
 use api_server::{Api as _, ApiFactory, Metrics};
 use store::{Setup, Statement, Store};
@@ -39,8 +39,7 @@ pub(crate) fn prepare(options: &Options) -> Result<Vec<Room>, BookingError> {
     Secrets::check_access(&options.key)?;
     let mut setup = Store::prepare(&options.server.database, &SCHEMA)?;
     refuse_wrong_key(&mut setup, options)?;
-    let secrets = Secrets::open(&options.key)?;
-    check_key(&mut setup, &secrets, options)?;
+    claim_with_key(&mut setup, options)?;
     add_first_rooms(&mut setup, options.rooms)?;
     Ok(first_rooms(&mut setup, ROOMS_READ_AHEAD)?)
 }
@@ -63,14 +62,25 @@ fn stored_check(setup: &mut Setup) -> Result<Option<Vec<u8>>, BookingError> {
     Ok(rows.first().map(|row| row.bytes(0).unwrap_or_default().to_vec()))
 }
 
-/// Stores the check value of the key if this is the first server, then compares it: two servers may start at once.
-fn check_key(setup: &mut Setup, secrets: &Secrets, options: &Options) -> Result<(), BookingError> {
+/// Stores the check value of the key if this is the first server, then compares it: two servers may start at once. The one
+/// that comes second removes what it has just created, which no database knows.
+fn claim_with_key(setup: &mut Setup, options: &Options) -> Result<(), BookingError> {
+    let created = Secrets::missing(&options.key);
+    let secrets = Secrets::open(&options.key)?;
     let insert = "INSERT INTO settings (name, value) VALUES ('key', ?)";
     setup.insert_all(&[Statement::new(insert).with(&secrets.check()[..])])?;
     if stored_check(setup)?.is_some_and(|stored| stored == secrets.check()) {
         return Ok(());
     }
-    Err(BookingError::WrongKey { path: options.key.clone(), database: options.server.database.to_string() })
+    let (path, database) = (options.key.clone(), options.server.database.to_string());
+    if !created.contains(&path) {
+        return Err(BookingError::WrongKey { path, database });
+    }
+    for file in created {
+        // If it cannot be removed, the next start says that it is the wrong one.
+        let _ = fs::remove_file(file);
+    }
+    Err(BookingError::NoKey { path, database })
 }
 
 /// Adds rooms to a new database. Their names are unique, so that servers that start at once add each room once.
@@ -81,4 +91,38 @@ fn add_first_rooms(setup: &mut Setup, count: u32) -> Result<(), BookingError> {
     let rooms =
         (1..=count).map(|number| NewRoom { name: format!("Room {number}"), slots: Vec::new() }.statement());
     Ok(setup.insert_all(&rooms.collect::<Vec<_>>())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two servers that started at one instant with keys of their own each kept one, and the second was told that its new
+    /// key is wrong.
+    #[test]
+    fn of_two_servers_that_start_at_once_the_second_leaves_no_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let [first, second] = ["1.key", "2.key"].map(|name| {
+            let mut options = Options::new(at("b.db"));
+            options.key = at(name);
+            options
+        });
+        // Both have found a database without a key.
+        let mut setups = [&first, &second].map(|options| {
+            let mut setup = Store::prepare(&options.server.database, &SCHEMA).unwrap();
+            refuse_wrong_key(&mut setup, options).unwrap();
+            setup
+        });
+        claim_with_key(&mut setups[0], &first).unwrap();
+        let error = claim_with_key(&mut setups[1], &second).unwrap_err();
+        assert!(matches!(error, BookingError::NoKey { .. }), "{error}");
+        assert!(at("1.key").exists() && at("1.admin").exists());
+        assert!(!at("2.key").exists() && !at("2.admin").exists());
+        // A key that was there before is nobody's to remove.
+        Secrets::open(&second.key).unwrap();
+        let error = claim_with_key(&mut setups[1], &second).unwrap_err();
+        assert!(matches!(error, BookingError::WrongKey { .. }) && at("2.key").exists(), "{error}");
+        claim_with_key(&mut setups[1], &first).unwrap();
+    }
 }
