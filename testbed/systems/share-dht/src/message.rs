@@ -59,7 +59,13 @@ pub(crate) struct Placed {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Response {
     /// How many of your files are stored here now, and under how many keys there was no room.
-    Kept { files: usize, refused: usize },
+    Kept {
+        files: usize,
+        refused: usize,
+        /// Differs whenever what is stored does. Peers of earlier versions do not say it.
+        #[serde(default)]
+        revision: u64,
+    },
     /// These files are known.
     Found { found: Vec<SearchResult> },
     /// The request is refused.

@@ -74,6 +74,12 @@ impl LocalRecords {
         }
     }
 
+    /// The answer to a publisher about what is stored for it.
+    fn stored(&self, publisher: PeerId, refused: usize) -> Response {
+        let (files, revision) = (self.records.files(publisher), self.records.revision(publisher));
+        Response::Kept { files, refused, revision }
+    }
+
     /// Up to [`FOUND_MAX`] files that match, this peer's own first.
     fn find(&self, query: &Query, now: Instant) -> Vec<SearchResult> {
         let own = self.own.find(query, now, FOUND_MAX);
@@ -143,19 +149,20 @@ impl<R: Routing, T: Transport> Node<R, T> {
                 if *all && kept.records.knows(&peer) {
                     kept.complete.0.insert(peer);
                 }
-                Ok(Response::Kept { files: outcome.files, refused: outcome.refused })
+                Ok(kept.stored(peer, outcome.refused))
             }
             Request::Renew { lease: terms } => {
-                Ok(Response::Kept { files: kept.records.renew(peer, lease(terms)?), refused: 0 })
+                kept.records.renew(peer, lease(terms)?);
+                Ok(kept.stored(peer, 0))
             }
             Request::Forget { files } => {
                 kept.records.forget(peer, files);
-                Ok(Response::Kept { files: kept.records.files(peer), refused: 0 })
+                Ok(kept.stored(peer, 0))
             }
             Request::Leave => {
                 kept.records.leave(peer);
                 kept.complete.0.remove(&peer);
-                Ok(Response::Kept { files: 0, refused: 0 })
+                Ok(kept.stored(peer, 0))
             }
             Request::Find { query } => Ok(Response::Found { found: kept.find(query, now) }),
         }

@@ -157,6 +157,13 @@ impl Records {
         number.and_then(|number| self.publishers.get(number)).map_or(0, Publisher::len)
     }
 
+    /// A number that differs whenever the publisher's files here, or their keys, do.
+    pub(crate) fn revision(&self, publisher: PeerId) -> u64 {
+        let Some(&number) = self.numbers.get(&publisher) else { return 0 };
+        let changes = self.publishers.get(&number).map_or(0, Publisher::changes);
+        u64::from(number) << 32 | u64::from(changes)
+    }
+
     /// Whether the publisher has a lease here.
     pub(crate) fn knows(&self, publisher: &PeerId) -> bool {
         self.numbers.contains_key(publisher)

@@ -44,11 +44,20 @@ struct Holder {
     offered: Offered,
     /// Files that it need not store any more, and since when.
     surplus: HashMap<Arc<Entry>, Instant>,
-    /// Number of files that it said it stores.
-    kept: usize,
+    /// What it said that it stores.
+    kept: Stored,
     /// Whether it was told everything. Before that it may still store files from an earlier run of this peer, or from before
     /// a message was lost.
     all: bool,
+}
+
+/// What a holder says that it stores of this peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Stored {
+    files: usize,
+    /// Differs whenever what is stored does: a message that was given up may still arrive, even after later ones, where
+    /// the network was cut or the holder was slow.
+    revision: u64,
 }
 
 /// Position of a message among those that tell a holder everything.
@@ -131,7 +140,7 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let mut publishing = self.publishing.lock().await;
         let renewals = publishing.holders.iter().map(|(peer, holder)| async {
             let answer = self.send(*peer, Request::Renew { lease: terms }).await;
-            let holds = matches!(answer, Ok((files, _)) if files == holder.kept && files > 0);
+            let holds = matches!(answer, Ok((kept, _)) if kept == holder.kept && kept.files > 0);
             (!holds).then_some(*peer)
         });
         let forgot: Vec<_> = join_all(renewals).await.into_iter().flatten().collect();
@@ -279,14 +288,14 @@ impl<R: Routing, T: Transport> Node<R, T> {
         let Some(lease) = self.terms() else { return Ok(()) };
         let files = batch.iter().map(|(file, keys)| Placed { file: (**file).clone(), keys: *keys }).collect();
         let keep = Request::Keep { lease, files, anew: part.first, all: part.last };
-        let before = if part.first { 0 } else { holder.kept };
+        let before = if part.first { 0 } else { holder.kept.files };
         let added = batch.iter().filter(|(entry, _)| !holder.offered.contains_key(entry)).count();
         let (kept, refused) = self.send(peer, keep).await?;
         if refused > 0 {
             tracing::debug!(%peer, refused, "a peer has no room for more under some keys");
         }
         // This peer's lease there had ended, so the holder has this batch alone, and no later answer would show it.
-        if kept < before + if refused == 0 { added } else { 0 } {
+        if kept.files < before + if refused == 0 { added } else { 0 } {
             return Err(Unanswered("it has forgotten what it was told before".into()));
         }
         for (entry, keys) in batch {
@@ -304,11 +313,11 @@ impl<R: Routing, T: Transport> Node<R, T> {
         Ok(())
     }
 
-    /// Sends a request. Returns how many files the holder stores then, and under how many keys it had no room.
-    async fn send(&self, peer: PeerId, request: Request) -> Result<(usize, usize), Unanswered> {
+    /// Sends a request. Returns what the holder stores then, and under how many keys it had no room.
+    async fn send(&self, peer: PeerId, request: Request) -> Result<(Stored, usize), Unanswered> {
         self.metrics.sent(&request);
         match self.transport.ask(peer, request).await? {
-            Response::Kept { files, refused } => Ok((files, refused)),
+            Response::Kept { files, refused, revision } => Ok((Stored { files, revision }, refused)),
             Response::Refused { reason } => {
                 if self.is_news(&reason) {
                     tracing::warn!(%peer, "a peer refuses to keep what this one tells: {reason}");

@@ -37,11 +37,13 @@ pub(super) struct Publisher {
     files: HashMap<u32, (Arc<Entry>, KeySet)>,
     next: u32,
     bytes: usize,
+    /// How often its files or their keys have changed.
+    changes: u32,
 }
 
 impl Publisher {
     pub(super) fn new(lease: Lease) -> Self {
-        Self { lease, numbers: HashMap::new(), files: HashMap::new(), next: 0, bytes: 0 }
+        Self { lease, numbers: HashMap::new(), files: HashMap::new(), next: 0, bytes: 0, changes: 0 }
     }
 
     pub(super) fn renew(&mut self, lease: Lease) {
@@ -58,6 +60,10 @@ impl Publisher {
 
     pub(super) fn len(&self) -> usize {
         self.files.len()
+    }
+
+    pub(super) fn changes(&self) -> u32 {
+        self.changes
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -81,11 +87,13 @@ impl Publisher {
         }
         if let Some((_, had)) = self.numbers.get(entry).and_then(|number| self.files.get_mut(number)) {
             self.bytes += cost(entry, keys) - cost(entry, *had);
+            self.changes = self.changes.wrapping_add(u32::from(*had != keys));
             *had = keys;
             return self.numbers.get(entry).copied();
         }
         let number = self.next;
         self.next = self.next.checked_add(1)?;
+        self.changes = self.changes.wrapping_add(1);
         let entry = Arc::new(entry.clone());
         self.bytes += cost(&entry, keys);
         self.numbers.insert(Arc::clone(&entry), number);
@@ -98,6 +106,7 @@ impl Publisher {
         let number = self.numbers.remove(entry)?;
         let (_, keys) = self.files.remove(&number)?;
         self.bytes = self.bytes.saturating_sub(cost(entry, keys));
+        self.changes = self.changes.wrapping_add(1);
         Some((number, keys))
     }
 

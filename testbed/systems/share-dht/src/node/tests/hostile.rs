@@ -31,9 +31,10 @@ fn what_no_honest_peer_says_is_refused() {
             Response::Refused { .. }
         ));
         assert_eq!(peers.all[0].search(&words("a")).await, []);
-        assert_eq!(keep("127.0.0.1:80", vec![placed]), Response::Kept { files: 1, refused: 0 });
+        assert!(matches!(keep("127.0.0.1:80", vec![placed]), Response::Kept { files: 1, refused: 0, .. }));
         let leave = peers.all[0].answer(peer(8), HERE, &Request::Leave);
-        assert_eq!(leave, Response::Kept { files: 0, refused: 0 }, "nobody takes back what another told");
+        let nothing = matches!(leave, Response::Kept { files: 0, refused: 0, .. });
+        assert!(nothing, "nobody takes back what another told");
         assert_eq!(peers.all[0].search(&words("a")).await.len(), 1);
         tokio::time::advance(Duration::from_secs(3600)).await;
         assert_eq!(peers.all[0].search(&words("a")).await, [], "no peer is believed for ever");
@@ -51,7 +52,8 @@ fn a_size_that_no_peer_could_take_is_believed_of_nobody() {
         let lease = LeaseTerms { at: "127.0.0.1:80".parse().unwrap(), life_s: 120 };
         let keep = Request::Keep { lease, files, anew: false, all: true };
         let kept = peers.all[0].answer(peer(9), HERE, &keep);
-        assert_eq!(kept, Response::Kept { files: 1, refused: 0 }, "the others of the message are kept");
+        let one = matches!(kept, Response::Kept { files: 1, refused: 0, .. });
+        assert!(one, "the others of the message are kept");
         let found = peers.all[0].search(&words("a")).await;
         assert_eq!(found.iter().map(|found| &found.entry).collect::<Vec<_>>(), [&honest]);
 

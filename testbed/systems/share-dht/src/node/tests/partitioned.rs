@@ -4,8 +4,15 @@ use std::time::Duration;
 
 use share::entry::Query;
 
-use super::world::{LIFE, Peers, files, virtually, words};
-use crate::{key::Key, metrics::Answered, network::Routing, placement::Placement, testing::peer};
+use super::world::{HERE, LIFE, Peers, files, virtually, words};
+use crate::{
+    key::Key,
+    message::{LeaseTerms, Placed, Request},
+    metrics::Answered,
+    network::Routing,
+    placement::Placement,
+    testing::{address, all_keys, peer},
+};
 
 async fn peers(count: u8) -> Peers {
     Peers::new(Placement::Rendezvous, count).await
@@ -109,6 +116,36 @@ fn who_has_forgotten_a_peer_and_comes_to_keep_more_of_it_is_told_everything() {
             assert_eq!(peers.find(&Query::Content(file.content)).await, [1; 4]);
         }
         assert_eq!(peers.find(&words("file")).await, [60; 4]);
+    });
+}
+
+/// What a peer sent before the network was cut may arrive after the cut has healed, and after what it has told since. Only
+/// the number of files was compared, so that others were never found.
+#[test]
+fn what_comes_late_hides_nothing_for_longer_than_until_the_next_renewal() {
+    virtually(async {
+        let peers = peers(8).await;
+        let all = files(0, 20);
+        peers.all[0].register(&all).await;
+        peers.renew().await;
+        for node in &peers.all[1..] {
+            let held = node.kept().records.files(peer(0));
+            let outdated = files(9, held).into_iter();
+            let files = outdated.map(|file| Placed { keys: all_keys(&file), file }).collect();
+            let lease = LeaseTerms { at: address(0), life_s: 120 };
+            node.answer(peer(0), HERE, &Request::Keep { lease, files, anew: true, all: true });
+        }
+        let found_by_all = async || {
+            let mut missed = 0;
+            for file in &all {
+                let found = peers.find(&Query::Name(file.name.clone())).await;
+                missed += found.iter().filter(|found| **found != 1).count();
+            }
+            missed == 0
+        };
+        assert!(!found_by_all().await, "the late message has hidden files");
+        peers.renew().await;
+        assert!(found_by_all().await);
     });
 }
 
