@@ -28,7 +28,7 @@ use crate::verdict::{
 };
 
 /// Everything that the steps show together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conclusion {
     /// N* and what stops the server there.
     pub verdict: Verdict,
@@ -169,6 +169,14 @@ fn filled_in(curve: Curve, context: &Context) -> Vec<Step> {
         (step.resources, step.generator) = (resources, generator);
     }
     steps
+}
+
+/// The resources of one step by falling utilisation, as far as they are known while a run goes on: from its usage alone, made
+/// by a generator of so many threads.
+pub fn resources_alone(step: Step, generator_threads: u32) -> Vec<Resource> {
+    let shape = Shape { generator_threads, ..Shape::default() };
+    let curve = Curve::new(vec![step], shape, None);
+    curve.steps().iter().flat_map(|step| uses(&curve, step)).map(|seen| Resource::from(&seen)).collect()
 }
 
 /// The resources of a step, locks of a database among them in their place.

@@ -16,6 +16,7 @@
 pub mod consistency;
 pub mod growth;
 pub(crate) mod ladder;
+pub mod outlook;
 pub(crate) mod peak;
 pub(crate) mod plateau;
 pub mod saturation;
@@ -26,6 +27,7 @@ use crate::estimate::{Precision, estimate, precise_enough};
 use crate::run::Step;
 use crate::search::growth::certain_growth;
 use crate::search::ladder::{next_rung, refinement, rung_above, rung_below, rungs_left};
+use crate::search::outlook::Purpose;
 use crate::search::saturation::{Crossing, bounded, saturated};
 use crate::thresholds::{PLATEAU, SATURATED};
 use crate::ticks::{Tick, sum};
@@ -142,6 +144,7 @@ pub struct Search {
     /// Ascending by users.
     steps: Vec<MeasuredStep>,
     next: Next,
+    purpose: Purpose,
     current: Option<Current>,
     /// Numbers of users to come back to in this round, the next one last.
     to_replicate: Vec<u32>,
@@ -225,6 +228,7 @@ impl Search {
             options,
             steps: Vec::new(),
             next: Next::Finished,
+            purpose: Purpose::WarmUp,
             current: None,
             to_replicate: Vec::new(),
             rounds: 0,
@@ -241,7 +245,7 @@ impl Search {
     fn warm_up(&self) -> Option<Next> {
         let most_us = self.options.total_us.map_or(u64::MAX, |total_us| total_us / WARM_UP);
         let for_us = self.options.warm_up_us.min(most_us);
-        self.next_users().filter(|_| for_us > 0).map(|users| Next::WarmUp { users, for_us })
+        self.next_users().filter(|_| for_us > 0).map(|(users, _)| Next::WarmUp { users, for_us })
     }
 
     /// The next thing to do. Changes only by [`Search::add`].
@@ -403,9 +407,14 @@ impl Search {
     /// knee is there: throughput follows from it, and few requests a second make a coarse count. Beyond the knee it is the
     /// other way round: users wait for each other in an order that may be any, and the mean follows from Little's law.
     fn precision(&self, users: u32) -> Precision {
+        self.precision_of(users, self.measured().map_or(0.0, |measured| measured.step.throughput_per_s))
+    }
+
+    /// The same where these users complete so many requests a second.
+    fn precision_of(&self, users: u32, own_per_s: f64) -> Precision {
         let all = self.options.precision.clone();
         let UsersRange::Range { lo, hi } = self.options.users else { return all };
-        if self.is_beyond_the_knee(users) {
+        if self.is_beyond_the_knee(users, own_per_s) {
             return Precision { response_relative_half_width: f64::INFINITY, ..all };
         }
         let above = rung_above(lo, hi, users).filter(|_| users == lo.max(1));
@@ -417,10 +426,7 @@ impl Search {
     }
 
     /// Whether fewer users had nearly all of the throughput.
-    fn is_beyond_the_knee(&self, users: u32) -> bool {
-        let Some(own_per_s) = self.measured().map(|measured| measured.step.throughput_per_s) else {
-            return false;
-        };
+    fn is_beyond_the_knee(&self, users: u32, own_per_s: f64) -> bool {
         let fewer = self.steps.iter().map(|measured| &measured.step).filter(|step| step.users < users);
         fewer.map(|step| step.throughput_per_s).any(|per_s| per_s > 0.0 && per_s >= SATURATED * own_per_s)
     }
@@ -437,12 +443,15 @@ impl Search {
         if self.options.total_us.is_some_and(|total_us| self.spent_us >= total_us) {
             return Next::Finished;
         }
-        let users = self.next_users().or_else(|| self.next_replicate());
-        users.map_or(Next::Finished, |users| Next::Begin { users, for_us })
+        let Some((users, purpose)) = self.next_users().or_else(|| self.next_replicate()) else {
+            return Next::Finished;
+        };
+        self.purpose = purpose;
+        Next::Begin { users, for_us }
     }
 
     /// The number of users to come back to, as long as there is time.
-    fn next_replicate(&mut self) -> Option<u32> {
+    fn next_replicate(&mut self) -> Option<(u32, Purpose)> {
         if !self.has_time_for(1) {
             return None;
         }
@@ -453,7 +462,8 @@ impl Search {
             self.to_replicate = self.round();
             self.rounds += 1;
         }
-        self.to_replicate.pop()
+        let users = self.to_replicate.pop()?;
+        Some((users, Purpose::Again { round: self.rounds, left: self.to_replicate.len() }))
     }
 
     /// Replicates take no more time than the search before them, so that short sweeps stay short.
@@ -500,22 +510,27 @@ impl Search {
         round
     }
 
-    fn next_users(&self) -> Option<u32> {
+    fn next_users(&self) -> Option<(u32, Purpose)> {
         match &self.options.users {
             UsersRange::List(users) => {
-                users.iter().copied().find(|&users| users > 0 && self.find(users).is_none())
+                let (at, users_now) = users
+                    .iter()
+                    .enumerate()
+                    .find(|(_, users)| **users > 0 && self.find(**users).is_none())?;
+                Some((*users_now, Purpose::Listed { number: at + 1, of: users.len() }))
             }
             &UsersRange::Range { lo, hi } => {
-                next_rung(lo, hi, &self.estimated()).or_else(|| self.next_refinement())
+                let climbs = |users| (users, climbing(lo, hi, users));
+                next_rung(lo, hi, &self.estimated()).map(climbs).or_else(|| self.next_refinement())
             }
         }
     }
 
-    fn next_refinement(&self) -> Option<u32> {
+    fn next_refinement(&self) -> Option<(u32, Purpose)> {
         if self.refinements >= MAX_REFINEMENTS || !self.has_time_for(1 + RETURN) {
             return None;
         }
-        refinement(&self.estimated()).filter(|&users| self.find(users).is_none())
+        refinement(&self.estimated()).filter(|(users, _)| self.find(*users).is_none())
     }
 
     /// Whether so many of the shortest steps can still be made.
@@ -560,6 +575,12 @@ impl Search {
             },
         }
     }
+}
+
+/// What a rung of the ladder is measured for.
+fn climbing(lo: u32, hi: u32, users: u32) -> Purpose {
+    let next = rung_above(lo, hi, users);
+    rung_below(lo, hi, users).map_or(Purpose::Fewest { next }, |from| Purpose::Growth { from, next })
 }
 
 /// The users of the step with the most throughput and of that with the least beyond it, for where throughput stopped growing

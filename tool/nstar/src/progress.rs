@@ -62,8 +62,10 @@ impl Progress {
 impl Listener for Progress {
     fn on(&mut self, event: &Event) {
         let passes = matches!(event, Event::StepBegun { .. });
+        let is_for_views =
+            matches!(event, Event::UnderWay(_) | Event::SoFar(_) | Event::Resources { .. } | Event::Searched);
         // A log wants no lines that are soon out of date.
-        if !(passes && matches!(self, Progress::Lines)) {
+        if !is_for_views && !(passes && matches!(self, Progress::Lines)) {
             self.show(&words(event), passes);
         }
     }
@@ -106,16 +108,18 @@ fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.as_secs_f64())
 }
 
-fn words(event: &Event) -> String {
+/// An event in words; none of those that only a view shows.
+pub fn words(event: &Event) -> String {
     match event {
         Event::UnexpectedStatus { server, status } => progress::unexpected_status(*server, *status),
         Event::NothingToKeep { server } => progress::nothing_to_keep(*server),
         Event::SocketsUnread { reason, others } => progress::sockets_unread(reason, *others),
         Event::DatabaseUnwatched { database, reason } => progress::database_unwatched(database, reason),
-        Event::StepBegun { users } => progress::step_begun(*users),
+        Event::StepBegun { users, time, .. } => progress::step_begun(*users, time.as_ref()),
         Event::StepDone(step) => progress::step_done(step),
         Event::TellingApart { users } => progress::telling_apart(*users),
         Event::Profiling { users } => progress::profiling(*users),
         Event::Slowing { processes } => progress::slowing(processes),
+        Event::UnderWay(_) | Event::SoFar(_) | Event::Resources { .. } | Event::Searched => String::new(),
     }
 }

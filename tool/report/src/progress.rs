@@ -5,6 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use analysis::{
     comparison::{LeftOut, LeftOutCause},
     run::{DatabaseTrouble, Processes, Proof, SocketsUnread, Step},
+    search::outlook::TimeOf,
 };
 
 use crate::sentences::{self, comparisons, holders, unwatched};
@@ -15,10 +16,12 @@ pub fn repeat(number: u32, of: u32) -> String {
     format!("repeat {number} of {of}")
 }
 
-/// A number of users is being measured.
+/// A number of users is being measured, in a search that still takes some time.
 #[must_use]
-pub fn step_begun(users: u32) -> String {
-    format!("measuring {users} users")
+pub fn step_begun(users: u32, time: Option<&TimeOf>) -> String {
+    let left = time.and_then(|time| time.left_us_max);
+    let left = left.map_or_else(String::new, |us| format!(", at most {} left", about(us as f64 / 1e6)));
+    format!("measuring {}{left}", crate::words::users(users))
 }
 
 /// A number of users has been measured: a row of a table.

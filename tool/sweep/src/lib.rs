@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod driver;
 pub mod elsewhere;
 pub mod fleet;
+mod following;
 pub mod profiling;
 pub mod progress;
 pub mod single;

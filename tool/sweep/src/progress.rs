@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 
-use analysis::run::{DatabaseTrouble, Processes, SocketsUnread, Step};
+use analysis::{
+    run::{DatabaseTrouble, Processes, Resource, SocketsUnread, Step},
+    search::outlook::{Purpose, Settling, SoFar, TimeOf},
+};
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -37,9 +40,26 @@ pub enum Event {
     StepBegun {
         /// How many.
         users: u32,
+        /// What that decides; `None` in a load, which decides nothing.
+        purpose: Option<Purpose>,
+        /// The time of the search; `None` in a load.
+        time: Option<TimeOf>,
     },
+    /// How a measurement comes along. Told to listeners that follow closely.
+    UnderWay(Box<UnderWay>),
     /// A number of users has been measured.
     StepDone(Box<Step>),
+    /// What all complete measurements come to. Told after each, to listeners that follow closely.
+    SoFar(Box<SoFar>),
+    /// What the resources did. Told to listeners that follow closely.
+    Resources {
+        /// The users of the measurement that is complete now; `None` while it is under way.
+        complete: Option<u32>,
+        /// By falling utilisation.
+        resources: Vec<Resource>,
+    },
+    /// The search is over. What follows, if anything, takes no part in its time.
+    Searched,
     /// An experiment tells one explanation from another.
     TellingApart {
         /// How many users pause for random times, compared with one.
@@ -57,8 +77,23 @@ pub enum Event {
     },
 }
 
+/// How the measurement under way comes along.
+#[derive(Debug, Clone, Copy)]
+pub struct UnderWay {
+    /// How far it has settled.
+    pub settling: Settling,
+    /// The time of the search.
+    pub time: TimeOf,
+}
+
 /// Receives what happens.
 pub trait Listener {
-    /// Called for each event, between measurements and never during one.
+    /// Called for each event, in the thread that measures: between measurements, and for a listener that follows closely
+    /// during them too. Load goes on meanwhile, so this must not take long.
     fn on(&mut self, event: &Event);
+
+    /// Whether to tell also how measurements come along, which takes a little processor time.
+    fn follows_closely(&self) -> bool {
+        false
+    }
 }

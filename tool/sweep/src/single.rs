@@ -56,7 +56,7 @@ pub fn load(
         watch = watch.timing(processors);
     }
     watch.follow();
-    listener.on(&Event::StepBegun { users: plan.users });
+    listener.on(&Event::StepBegun { users: plan.users, purpose: None, time: None });
     let (ticks, profiling) = loop {
         watch.sample();
         generator.set_users(plan.users)?;

@@ -11,7 +11,7 @@ use agent::StartError;
 use analysis::{
     conclude::RunKind,
     confirmation,
-    run::Run,
+    run::{Resource, Run},
     search::{MeasuredStep, Next, Search, SearchOptions},
 };
 use load::{LoadError, Plan, RequestTotal};
@@ -24,6 +24,7 @@ use crate::{
     driver::{Began, DriveError, Driver, Making, Source},
     elsewhere::Observe,
     fleet::{FleetError, Generators},
+    following::{self, Seen},
     profiling::{AtSaturation, Namer, Profiled, profile_at},
     progress::{Event, Listener},
     target::{self, Watch},
@@ -145,14 +146,18 @@ pub fn sweep_with(
     watch.tell_what_is_unread(listener);
     let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
+    let threads = u32::try_from(plan.load.threads).unwrap_or(u32::MAX);
     let mut stage = Stage {
         follow: &|| watch.follow(),
         sample: &|| watch.sample(),
         look_closely: &|closely| watch.look_closely(closely),
+        resources: &|measured| following::resources(&watch, measured, threads),
+        think_us: conclusion::mean_us(conclusion::think(&plan.load)),
         before_step,
         listener,
     };
     let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
+    stage.listener.on(&Event::Searched);
     let ticks = steps.iter().flat_map(|step| &step.measured).flat_map(|measured| &measured.ticks);
     let searched_us: u64 = ticks.map(|tick| tick.length_us).sum();
     let measured = Measured {
@@ -245,6 +250,11 @@ pub(crate) struct Stage<'a> {
     sample: &'a dyn Fn(),
     /// Starts or stops closer looks at the servers' threads, for replicates.
     look_closely: &'a dyn Fn(bool),
+    /// The resources while these ticks were counted, or while this step was measured; `None` where they would have to be
+    /// waited for.
+    pub(crate) resources: &'a dyn Fn(Seen<'_>) -> Option<Vec<Resource>>,
+    /// Mean think time, microseconds.
+    pub(crate) think_us: f64,
     before_step: &'a mut dyn FnMut() -> Result<(), String>,
     pub(crate) listener: &'a mut dyn Listener,
 }
@@ -289,13 +299,14 @@ fn search(
                 }
                 (stage.follow)();
                 (stage.look_closely)(search.is_replicating());
-                stage.listener.on(&Event::StepBegun { users });
+                let (purpose, time) = (Some(search.purpose()), Some(search.time(0)));
+                stage.listener.on(&Event::StepBegun { users, purpose, time });
                 driver.set_users(users)?;
                 (stage.sample)();
                 for_us
             }
         };
-        let ticks = match driver.collect(for_us, interrupt) {
+        let ticks = match following::collect(driver, for_us, interrupt, &search, stage) {
             Ok(ticks) => ticks,
             Err(DriveError::Again(_)) => {
                 search.begin_again();
@@ -315,6 +326,7 @@ fn search(
         let over = !matches!(search.next(), Next::Extend { .. });
         if let Some(step) = search.latest().filter(|_| over) {
             stage.listener.on(&Event::StepDone(Box::new(step.clone())));
+            following::step_done(&search, step, stage);
         }
     }
     (stage.look_closely)(false);
@@ -404,6 +416,8 @@ mod tests {
             follow: &|| {},
             sample: &|| samples.set(samples.get() + 1),
             look_closely: &|on| closely.borrow_mut().push(on),
+            resources: &|_| None,
+            think_us: 0.0,
             before_step: &mut before_step,
             listener: &mut heard,
         };
@@ -430,6 +444,8 @@ mod tests {
             follow: &|| {},
             sample: &|| {},
             look_closely: &|_| {},
+            resources: &|_| None,
+            think_us: 0.0,
             before_step: &mut before_step,
             listener: &mut heard,
         };
@@ -485,6 +501,80 @@ mod tests {
         assert_eq!((found.users, found.bounded), (Some(4), true));
         assert!((found.throughput_max_per_s - 400.0).abs() < 1.0, "{found:?}");
         assert_eq!(heard, 2 * prepared as usize, "each step is told when it begins and when it is done");
+    }
+
+    /// What is told of measurements, and of what they come to.
+    #[derive(Default)]
+    struct Follower {
+        events: Vec<Event>,
+    }
+
+    impl Listener for Follower {
+        fn on(&mut self, event: &Event) {
+            self.events.push(event.clone());
+        }
+
+        fn follows_closely(&self) -> bool {
+            true
+        }
+    }
+
+    fn followed(driver: &mut FourServers, listener: &mut dyn Listener) -> Vec<MeasuredStep> {
+        let mut stage = Stage {
+            follow: &|| {},
+            sample: &|| {},
+            look_closely: &|_| {},
+            resources: &|_| Some(Vec::new()),
+            think_us: 0.0,
+            before_step: &mut || Ok(()),
+            listener,
+        };
+        let options =
+            SearchOptions { users: UsersRange::Range { lo: 1, hi: 64 }, ..SearchOptions::default() };
+        search(driver, options, &AtomicBool::new(false), &mut stage).expect("steps")
+    }
+
+    #[test]
+    fn who_follows_closely_changes_nothing_that_is_measured() {
+        let (mut plain, mut close) = (FourServers::default(), FourServers::default());
+        let mut follower = Follower::default();
+        let measured = followed(&mut plain, &mut Heard::default());
+        assert_eq!(followed(&mut close, &mut follower), measured);
+        assert_eq!((close.asked, close.now_us), (plain.asked, plain.now_us));
+        assert!(close.collected > plain.collected, "in more parts");
+    }
+
+    #[test]
+    fn who_follows_closely_is_told_how_each_measurement_comes_along() {
+        let mut follower = Follower::default();
+        let measured = followed(&mut FourServers::default(), &mut follower);
+        let mut users_now = 0;
+        let (mut told, mut settled_us) = (0, 0);
+        for event in &follower.events {
+            match event {
+                Event::StepBegun { users, purpose, time } => {
+                    assert!(purpose.is_some() && time.is_some_and(|time| time.left_us_max.is_some()));
+                    (users_now, settled_us) = (*users, 0);
+                }
+                Event::UnderWay(now) => {
+                    assert_eq!(now.settling.users, users_now);
+                    assert!(now.settling.measured_us > settled_us, "it goes on");
+                    (settled_us, told) = (now.settling.measured_us, told + 1);
+                }
+                Event::StepDone(step) => assert_eq!(step.users, users_now),
+                Event::SoFar(found) => assert!(found.steps.iter().any(|step| step.users == users_now)),
+                _ => {}
+            }
+        }
+        let done = follower.events.iter().filter(|event| matches!(event, Event::StepDone(_))).count();
+        assert!(told >= 2 * done, "{told} times in {done} measurements");
+        let last = follower.events.iter().rev().find_map(|event| match event {
+            Event::SoFar(found) => Some(found),
+            _ => None,
+        });
+        let last = last.expect("what was found");
+        assert_eq!(last.saturation.users, Some(4));
+        assert_eq!(last.steps.len(), measured.len());
     }
 
     #[test]

@@ -184,6 +184,19 @@ impl Watch {
         Usage { hops: all.hops.joined(), ..all }
     }
 
+    /// The use of every resource since so long ago, as the samples show that are there already; `None` where somebody
+    /// observes elsewhere, who would have to be asked and waited for.
+    pub(crate) fn glance(&self, since_us: u64) -> Option<Usage> {
+        if !self.elsewhere.borrow().is_empty() {
+            return None;
+        }
+        // The latest sample is at most a period old.
+        let until_us = monotonic_us().saturating_sub(PERIOD_US);
+        (since_us < until_us)
+            .then(|| usage(&self.covering((since_us, until_us)), &[], (since_us, until_us)))
+            .filter(|usage| usage.elapsed_us > 0.0)
+    }
+
     /// The looks at threads within windows of the monotonic clock, microseconds.
     fn looks(&self, windows: &[(u64, u64)]) -> Vec<ThreadLook> {
         windows.iter().flat_map(|(start_us, end_us)| self.watcher.looks_between(*start_us, *end_us)).collect()

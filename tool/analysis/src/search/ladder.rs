@@ -4,6 +4,7 @@
 
 use crate::run::Step;
 use crate::search::growth::ended;
+use crate::search::outlook::Purpose;
 use crate::search::saturation::{Crossing, ascending, bounded};
 use crate::thresholds::SATURATED;
 
@@ -55,9 +56,9 @@ fn nothing_completes(climbed: &[&Step]) -> bool {
     climbed.len() >= 2 && climbed.iter().all(|step| step.completed == 0)
 }
 
-/// The number of users, between measured ones, that would narrow N* most; `None` when that is as good as it
-/// gets.
-pub(crate) fn refinement(steps: &[&Step]) -> Option<u32> {
+/// The number of users, between measured ones, that would narrow N* most, and what it decides; `None` when that is as good as
+/// it gets.
+pub(crate) fn refinement(steps: &[&Step]) -> Option<(u32, Purpose)> {
     let steps = ascending(steps);
     let crossing = Crossing::find(&steps);
     if !bounded(&steps) {
@@ -69,20 +70,21 @@ pub(crate) fn refinement(steps: &[&Step]) -> Option<u32> {
 }
 
 /// Where throughput falls right after its highest step, the maximum may lie between the two.
-fn beyond_the_peak(steps: &[&Step], crossing: &Crossing) -> Option<u32> {
+fn beyond_the_peak(steps: &[&Step], crossing: &Crossing) -> Option<(u32, Purpose)> {
     let top = steps.get(crossing.plateau.top)?;
     let next = steps.get(crossing.plateau.top + 1)?;
     let falls = crossing.plateau.deviation(crossing.plateau.top + 1, steps, SATURATED) < 0.0;
-    falls.then(|| between(top.users, next.users, CLOSE_ENDS)).flatten()
+    let users = between(top.users, next.users, CLOSE_ENDS).filter(|_| falls)?;
+    Some((users, Purpose::Maximum { between: [top.users, next.users] }))
 }
 
-fn at_the_knee(crossing: &Crossing) -> Option<u32> {
-    let (below, above) = crossing.bracket?;
-    if below == 0 { None } else { between(below, above, CLOSE) }
+fn at_the_knee(crossing: &Crossing) -> Option<(u32, Purpose)> {
+    let (below, above) = crossing.bracket.filter(|(below, _)| *below > 0)?;
+    Some((between(below, above, CLOSE)?, Purpose::Saturation { between: [below, above] }))
 }
 
 /// Splits the wider of the gaps between N* and the ends of its interval.
-fn at_the_ends(steps: &[&Step], crossing: &Crossing) -> Option<u32> {
+fn at_the_ends(steps: &[&Step], crossing: &Crossing) -> Option<(u32, Purpose)> {
     let (below, above) = crossing.bracket?;
     let [low, high] = crossing.interval?;
     let users = |wanted: &dyn Fn(u32) -> bool| {
@@ -92,7 +94,8 @@ fn at_the_ends(steps: &[&Step], crossing: &Crossing) -> Option<u32> {
     let right = users(&|u| u >= above && u < high).last().copied().map(|last| (last, high));
     let ratio = |gap: &(u32, u32)| f64::from(gap.1) / f64::from(gap.0.max(1));
     let widest = [left, right].into_iter().flatten().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
-    between(widest.0, widest.1, CLOSE_ENDS)
+    let users = between(widest.0, widest.1, CLOSE_ENDS)?;
+    Some((users, Purpose::Interval { between: [widest.0, widest.1] }))
 }
 
 /// The middle of a gap wider than `close`; `None` if it is narrower or holds no number.

@@ -11,7 +11,7 @@ use crate::thresholds::SATURATED;
 const APART: f64 = 1.5;
 
 /// Where a sweep saturates.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Saturation {
     /// N*; `None` if throughput was not seen to stop growing.
     pub users: Option<u32>,
