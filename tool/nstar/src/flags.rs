@@ -8,6 +8,7 @@ mod experiment;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod generate;
+mod live;
 mod load;
 mod observe;
 mod predict;
@@ -31,6 +32,7 @@ pub use self::{
     doctor::Doctor,
     experiment::{Conditions, Experiment},
     generate::{Generate, LostGenerator},
+    live::Live,
     load::{Drive, Load, Output, Sweep, Target},
     observe::Observe,
     predict::Predict,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP},
     flag,
     iterator::Signals,
     low_level,
@@ -26,6 +26,17 @@ pub struct Interrupt {
     /// Set by the first signal; measuring stops at the next slice.
     pub asked: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
+}
+
+/// What to do when a signal ends or stops the process.
+#[derive(Debug, Clone, Copy)]
+pub struct Pauses {
+    /// Before it ends at once.
+    pub end: fn(),
+    /// Before it is stopped.
+    pub stop: fn(),
+    /// Once it goes on.
+    pub go_on: fn(),
 }
 
 impl Interrupt {
@@ -56,23 +67,47 @@ impl Interrupt {
     /// Listens to SIGINT and SIGTERM, but lets a second one end the process only some time after the first, so that a farewell
     /// can be sent. Starts a thread, so it is not for processes that fork.
     pub fn listen_patiently() -> io::Result<Self> {
+        Self::follow_in_thread(&[SIGINT, SIGTERM], Pauses { end: || (), stop: || (), go_on: || () })
+    }
+
+    /// Listens the same way, and to a terminal that goes away; does something before a signal ends the process at once, or stops
+    /// it, and once it goes on.
+    pub fn listen_with(pauses: Pauses) -> io::Result<Self> {
+        let hangup = (!ignores_hangup()).then_some(SIGHUP);
+        let signals: Vec<i32> = [SIGINT, SIGTERM, SIGTSTP].into_iter().chain(hangup).collect();
+        Self::follow_in_thread(&signals, pauses)
+    }
+
+    fn follow_in_thread(signals: &[i32], pauses: Pauses) -> io::Result<Self> {
         let interrupt = Self::default();
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let mut signals = Signals::new(signals)?;
         let listening = interrupt.clone();
-        thread::Builder::new().name("signals".into()).spawn(move || listening.follow(&mut signals))?;
+        thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || listening.follow(&mut signals, pauses))?;
         Ok(interrupt)
     }
 
-    fn follow(&self, signals: &mut Signals) {
+    fn follow(&self, signals: &mut Signals, pauses: Pauses) {
         let mut first: Option<Instant> = None;
         for signal in signals.forever() {
             match first {
+                _ if signal == SIGTSTP => {
+                    (pauses.stop)();
+                    // Comes back once the process goes on; if it cannot be stopped, at once.
+                    let _ = low_level::emulate_default_handler(SIGTSTP);
+                    (pauses.go_on)();
+                }
                 None => {
                     first = Some(Instant::now());
                     self.signal.store(signal as usize, Ordering::Relaxed);
                     self.asked.store(true, Ordering::Relaxed);
                 }
-                Some(first) if first.elapsed() > ONE_REQUEST => low_level::exit(128 + signal),
+                // The kernel and the shell may both say that the terminal has gone away.
+                Some(first) if first.elapsed() > ONE_REQUEST && signal != SIGHUP => {
+                    (pauses.end)();
+                    low_level::exit(128 + signal);
+                }
                 Some(_) => {}
             }
         }

@@ -11,5 +11,10 @@ pub mod interrupt;
 pub mod output;
 pub mod progress;
 pub mod values;
+#[cfg(feature = "live")]
+pub mod view;
+#[cfg(not(feature = "live"))]
+#[path = "view/plain.rs"]
+pub mod view;
 
 pub use load::document;

@@ -160,7 +160,14 @@ pub fn terminal_options(written: &[String]) -> report::TerminalOptions {
     }
 }
 
-fn locale_is_utf8() -> bool {
+/// Whether stderr is a terminal that can move its cursor.
+pub fn stderr_moves_its_cursor() -> bool {
+    let able = env::var_os("TERM").is_some_and(|kind| !kind.is_empty() && kind != "dumb");
+    able && io::stderr().is_terminal()
+}
+
+/// Whether the locale's characters are those of Unicode.
+pub fn locale_is_utf8() -> bool {
     let value = |name: &&str| env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(value);
     locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"))

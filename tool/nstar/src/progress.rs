@@ -1,13 +1,13 @@
 //! Progress on stderr: a bar on a terminal, plain lines elsewhere, nothing on request.
 
-use std::{io::IsTerminal, time::Duration};
+use std::time::Duration;
 
 use experiment::progress::Event as Around;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use report::{printable, progress};
 use sweep::progress::{Event, Listener};
 
-use crate::exit;
+use crate::{exit, output};
 
 /// Where progress goes.
 pub enum Progress {
@@ -24,7 +24,7 @@ impl Progress {
     pub fn new(silent: bool) -> Self {
         if silent {
             Progress::Silent
-        } else if std::io::stderr().is_terminal() {
+        } else if output::stderr_moves_its_cursor() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             bar.set_style(ProgressStyle::default_spinner());
             bar.enable_steady_tick(Duration::from_millis(120));

@@ -39,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("observe", &["analysis"]),
     ("symbols", &["analysis"]),
     ("report", &["analysis", "import"]),
+    ("live", &["analysis", "report", "sweep", "wire"]),
     ("http-io", &["engine", "tls", "wire"]),
     ("tls", &["engine"]),
     ("folder", &["engine", "http-io"]),
@@ -48,7 +49,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("serve", &["engine", "http-io", "nstar", "store", "tls"]),
     ("sweep", &["agent", "analysis", "load", "observe"]),
     ("experiment", &["analysis", "load", "observe", "sweep"]),
-    ("nstar", &["agent", "analysis", "bus", "experiment", "import", "load", "report", "sweep", "symbols"]),
+    (
+        "nstar",
+        &["agent", "analysis", "bus", "experiment", "import", "live", "load", "report", "sweep", "symbols"],
+    ),
     ("bench", &["database-server", "experiment", "observe", "share"]),
     ("truth", &["database-server"]),
     // And every system.
@@ -268,6 +272,9 @@ const FLEET_PACKAGES_MAX: usize = 60;
 /// The most that profiles add: the library that reads the names of functions, and what it unpacks them with.
 const PROFILE_PACKAGES_MAX: usize = 14;
 
+/// The most that the view of a sweep that goes on adds: what lays out a terminal and draws what changed of it.
+const LIVE_PACKAGES_MAX: usize = 20;
+
 #[test]
 fn the_tool_stays_small() {
     stays_below(TOOL_PACKAGES_MAX, &["--no-default-features"]);
@@ -276,6 +283,7 @@ fn the_tool_stays_small() {
         TOOL_PACKAGES_MAX + PROFILE_PACKAGES_MAX,
         &["--no-default-features", "--features", "profile"],
     );
+    stays_below(TOOL_PACKAGES_MAX + LIVE_PACKAGES_MAX, &["--no-default-features", "--features", "live"]);
 }
 
 fn stays_below(most: usize, features: &[&str]) {

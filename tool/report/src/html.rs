@@ -11,6 +11,7 @@ mod facts;
 mod figures;
 pub(crate) mod history;
 pub(crate) mod index;
+pub(crate) mod live;
 mod page;
 mod profile;
 mod relative;
@@ -33,12 +34,17 @@ use crate::words::is_hidden;
 #[error("the report's own template is broken, please report this: {0}")]
 pub struct RenderError(#[from] minijinja::Error);
 
-const TEMPLATES: [(&str, &str); 15] = [
+const TEMPLATES: [(&str, &str); 20] = [
     ("page.html", include_str!("../templates/page.html")),
     ("comparison.html", include_str!("../templates/comparison.html")),
     ("contrast.html", include_str!("../templates/contrast.html")),
     ("history.html", include_str!("../templates/history.html")),
     ("index.html", include_str!("../templates/index.html")),
+    ("live.html", include_str!("../templates/live.html")),
+    ("live-parts.html", include_str!("../templates/live-parts.html")),
+    ("live.css", include_str!("../templates/live.css")),
+    ("live-part.html", include_str!("../templates/live-part.html")),
+    ("live.js", include_str!("../templates/live.js")),
     ("head.html", include_str!("../templates/head.html")),
     ("held.html", include_str!("../templates/held.html")),
     ("bars.html", include_str!("../templates/bars.html")),
@@ -60,12 +66,25 @@ pub fn html(run: &Run) -> Result<String, RenderError> {
 }
 
 fn render(template: &str, page: impl Serialize) -> Result<String, RenderError> {
+    render_in(&environment()?, template, page)
+}
+
+/// All templates, compiled: for whoever renders again and again.
+fn environment() -> Result<Environment<'static>, RenderError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     for (name, source) in TEMPLATES {
         environment.add_template(name, source)?;
     }
+    Ok(environment)
+}
+
+fn render_in(
+    environment: &Environment<'_>,
+    template: &str,
+    page: impl Serialize,
+) -> Result<String, RenderError> {
     let page = environment.get_template(template)?.render(Serde(page))?;
     Ok(page
         .chars()

@@ -20,6 +20,7 @@ pub mod import;
 pub mod index;
 mod json;
 mod junit;
+pub mod live;
 mod markdown;
 pub mod metrics;
 mod number;

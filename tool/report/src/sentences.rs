@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod histories;
 pub(crate) mod holders;
 pub(crate) mod imports;
+pub(crate) mod live;
 pub(crate) mod predictions;
 
 mod confirmation;

@@ -5,11 +5,12 @@ pub(crate) mod comparison;
 pub(crate) mod contrast;
 pub(crate) mod doctor;
 pub(crate) mod history;
+pub(crate) mod live;
 mod plot;
 pub(crate) mod prediction;
 mod runs;
 mod steps;
-mod style;
+pub(crate) mod style;
 mod table;
 
 use analysis::run::{ResourceKind, Run, Step};

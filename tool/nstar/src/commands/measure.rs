@@ -26,6 +26,7 @@ use crate::{
     output,
     progress::Progress,
     values::Processors,
+    view::View,
 };
 
 /// How long a load lasts unless the caller says otherwise.
@@ -44,22 +45,33 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
     }
     let files = output::Files::plan(&flags.output)?;
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
-    let interrupt = Interrupt::listen_at_terminal().map_err(Failure::failed)?;
-    let mut progress = Progress::new(flags.show.no_progress);
-    advise(&plan, &progress);
-    let run = sweep::sweep(&plan, &interrupt.asked, &mut progress).map_err(failed)?.run;
-    progress.finish();
-    files.write(&run)?;
-    output::show(&run, &flags.show, &files.names())?;
-    Ok(output::exit_of(&run, &flags.show, &interrupt))
+    let (mut view, interrupt) = View::of_sweep(flags, &plan.circumstances.target)?;
+    advise(&plan, |line| view.say(line));
+    let swept = sweep::sweep(&plan, &interrupt.asked, &mut view).map_err(failed);
+    view.finish();
+    let shown = swept.and_then(|swept| {
+        files.write(&swept.run)?;
+        output::show(&swept.run, &flags.show, &files.names())?;
+        Ok(swept.run)
+    });
+    match shown {
+        Ok(run) => {
+            view.end_with(&run)?;
+            Ok(output::exit_of(&run, &flags.show, &interrupt))
+        }
+        Err(failure) => {
+            view.end_without(&failure);
+            Err(failure)
+        }
+    }
 }
 
 /// Says the two things on this host that matter most to the sweep, if settings alone show any.
-pub(super) fn advise(plan: &SweepPlan, progress: &Progress) {
+pub(super) fn advise(plan: &SweepPlan, mut say: impl FnMut(&str)) {
     let bases = plan.load.scenario.bases().iter();
     let addresses: Vec<_> = bases.flat_map(|base| resolve(base).unwrap_or_default()).collect();
     for fault in worth_a_word(&glance(&addresses)) {
-        progress.say(&report::doctor::in_short(fault));
+        say(&report::doctor::in_short(fault));
     }
 }
 

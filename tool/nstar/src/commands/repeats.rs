@@ -36,7 +36,7 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let files = files(flags, repeats)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    super::measure::advise(plan, &progress);
+    super::measure::advise(plan, |line| progress.say(line));
     let (mut points, mut worst) = (Vec::new(), Exit::Done);
     for (files, number) in files.iter().zip(1u32..) {
         progress.say(&report::progress::repeat(number, repeats.into()));

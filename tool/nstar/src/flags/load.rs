@@ -8,7 +8,7 @@ use import::Curl;
 use load::{Connections, Sizes, Think};
 use sweep::database::DatabaseUrl;
 
-use super::{DatabaseLogin, Generate, Observe, Profile, Repeat};
+use super::{DatabaseLogin, Generate, Live, Observe, Profile, Repeat};
 use crate::{
     gate::Gate,
     values::{self, Processors},
@@ -48,6 +48,9 @@ pub struct Sweep {
     /// How often to measure.
     #[command(flatten)]
     pub repeat: Repeat,
+    /// Where it is shown meanwhile.
+    #[command(flatten)]
+    pub live: Live,
     /// Run file to write; the report goes beside it as .html
     #[arg(short = 'o', long, value_name = "FILE", default_value = "run.json")]
     pub output: PathBuf,

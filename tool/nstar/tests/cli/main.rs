@@ -15,6 +15,8 @@ mod hops;
 mod kernel;
 #[cfg(feature = "fleet")]
 mod kubernetes;
+#[cfg(feature = "live")]
+mod live;
 mod mistakes;
 mod namespaces;
 mod observe;

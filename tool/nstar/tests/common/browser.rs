@@ -79,8 +79,8 @@ impl Browser {
         self.arrive(url);
     }
 
-    /// Waits until the page has loaded. Until then an expression may run in the previous page, or in none.
-    fn arrive(&mut self, url: &str) {
+    /// Waits until this page has loaded. Until then an expression may run in the previous page, or in none.
+    pub fn arrive(&mut self, url: &str) {
         let (there, place) = (json!(format!("complete {url}")), "document.readyState + ' ' + location.href");
         while self.exchange("Runtime.evaluate", json!({"expression": place}))["result"]["result"]["value"]
             != there

@@ -51,6 +51,14 @@ pub(super) fn figures(run: &Run) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
+/// The figures of a sweep that goes on, from its first step: what was found is in a sentence.
+pub(super) fn so_far(run: &Run, found: &str) -> Vec<Figure> {
+    if run.steps.is_empty() {
+        return Vec::new();
+    }
+    vec![throughput::described(run, found), response_time::response_time(run)]
+}
+
 /// The cell that names a step.
 pub(super) fn users_cell(step: &Step) -> Cell {
     Cell::figure("users", step.users, number::count(step.users.into()))

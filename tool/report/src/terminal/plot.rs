@@ -1,6 +1,6 @@
 //! Throughput and response time against users, drawn with characters.
 
-use analysis::run::Run;
+use analysis::run::{Run, Step};
 
 use super::style::Style;
 use crate::axis::Axis;
@@ -9,28 +9,27 @@ use crate::summary;
 
 /// Rows of a plot above its axis.
 const ROWS: usize = 9;
+/// With fewer rows a plot shows too little.
+const ROWS_MIN: usize = 4;
 /// A narrower panel shows too little.
 const PANEL_MIN: usize = 44;
 const PANEL_MAX: usize = 72;
 const GAP: usize = 4;
+
+/// Lines of a plot beside its rows: the title, the axis, and its labels.
+const FRAME: usize = 3;
 
 /// The lines of both plots, side by side if there is room; none for fewer than two steps.
 pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
     if run.steps.len() < 2 {
         return Vec::new();
     }
-    let beside = width >= 2 * PANEL_MIN + GAP;
-    let panel = if beside { (width - GAP) / 2 } else { width.min(PANEL_MAX) };
-    let throughput = throughput(run).draw(style, panel);
-    let response = response(run).draw(style, panel);
-    if beside {
-        let gap = " ".repeat(GAP);
-        return throughput
-            .iter()
-            .zip(&response)
-            .map(|(left, right)| format!("{}{gap}{}", left.painted(), right.painted()))
-            .collect();
+    if let Some(beside) = beside([throughput(run), response(run)], style, width, ROWS) {
+        return beside;
     }
+    let panel = width.min(PANEL_MAX);
+    let throughput = throughput(run).draw(style, panel, ROWS);
+    let response = response(run).draw(style, panel, ROWS);
     throughput
         .iter()
         .map(Line::painted)
@@ -39,12 +38,39 @@ pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
         .collect()
 }
 
+/// The same in at most so many lines, with the intervals of the throughput: it alone where both have no room. None where that
+/// is too few lines for a plot.
+pub(super) fn lines_within(run: &Run, style: Style, width: usize, height: usize) -> Vec<String> {
+    let rows = height.saturating_sub(FRAME);
+    if run.steps.is_empty() || rows < ROWS_MIN {
+        return Vec::new();
+    }
+    let alone = || with_intervals(run).draw(style, width, rows).iter().map(Line::painted).collect();
+    beside([with_intervals(run), response(run)], style, width, rows).unwrap_or_else(alone)
+}
+
+/// Both plots side by side; `None` where that has no room.
+fn beside(plots: [Plot; 2], style: Style, width: usize, rows: usize) -> Option<Vec<String>> {
+    if width < 2 * PANEL_MIN + GAP {
+        return None;
+    }
+    let panel = (width - GAP) / 2;
+    let gap = " ".repeat(GAP);
+    let both = plots.map(|plot| plot.draw(style, panel, rows));
+    let [left, right] = &both;
+    let lines =
+        left.iter().zip(right).map(|(left, right)| format!("{}{gap}{}", left.painted(), right.painted()));
+    Some(lines.collect())
+}
+
 /// One plot: a curve over users.
 struct Plot {
     title: String,
     x: Axis,
     y: Axis,
     points: Vec<(f64, f64)>,
+    /// The ends of intervals that are worth showing: users, low, high.
+    intervals: Vec<(f64, f64, f64)>,
     /// Users at N*, or when the generator was full, and the word for that.
     mark: Option<(f64, &'static str)>,
 }
@@ -52,6 +78,12 @@ struct Plot {
 fn throughput(run: &Run) -> Plot {
     let values = run.steps.iter().map(|step| step.throughput_per_s);
     Plot::new(run, "requests a second".into(), Axis::from_zero(values.clone()), values.collect())
+}
+
+/// The same with the intervals of the throughput: they are wide while a sweep goes on.
+fn with_intervals(run: &Run) -> Plot {
+    let interval = |step: &Step| step.throughput_ci_per_s.map(|[lo, hi]| (f64::from(step.users), lo, hi));
+    Plot { intervals: run.steps.iter().filter_map(interval).collect(), ..throughput(run) }
 }
 
 fn response(run: &Run) -> Plot {
@@ -70,15 +102,16 @@ impl Plot {
             x: Axis::users(users.iter().copied()),
             y,
             points: users.into_iter().map(f64::from).zip(values).collect(),
+            intervals: Vec::new(),
             mark: summary::mark(run).map(|(users, word)| (f64::from(users), word)),
         }
     }
 
-    fn draw(&self, style: Style, width: usize) -> Vec<Line> {
-        let labels = self.y_labels();
+    fn draw(&self, style: Style, width: usize, rows: usize) -> Vec<Line> {
+        let labels = self.y_labels(rows);
         let margin = labels.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
         let columns = width.saturating_sub(margin + 1).max(8);
-        let canvas = self.canvas(style, columns);
+        let canvas = self.canvas(style, columns, rows);
         let mut lines = vec![Line::new(style, format!("{:margin$} {}", "", self.title), width)];
         for (row, cells) in canvas.rows().enumerate() {
             let label = labels.iter().find(|(at, _)| *at == row).map_or("", |(_, label)| label);
@@ -92,9 +125,9 @@ impl Plot {
     }
 
     /// Labels of the vertical axis, each with its row.
-    fn y_labels(&self) -> Vec<(usize, String)> {
+    fn y_labels(&self, rows: usize) -> Vec<(usize, String)> {
         let ticks = self.y.ticks(4);
-        ticks.into_iter().map(|tick| (row_of(self.y.place(tick)), number::axis_label(tick))).collect()
+        ticks.into_iter().map(|tick| (row_of(self.y.place(tick), rows), number::axis_label(tick))).collect()
     }
 
     /// Labels of the horizontal axis, each centred below its place without overlap; then "users".
@@ -116,8 +149,8 @@ impl Plot {
         format!("{line}{name:>room$}")
     }
 
-    fn canvas(&self, style: Style, columns: usize) -> Canvas {
-        let mut canvas = Canvas::new(style, columns);
+    fn canvas(&self, style: Style, columns: usize, rows: usize) -> Canvas {
+        let mut canvas = Canvas::new(style, columns, rows);
         if let Some((users, _)) = self.mark {
             canvas.column(self.x.place(users), style.pick('┊', ':'));
         }
@@ -126,21 +159,24 @@ impl Plot {
                 canvas.segment(self.place(*from), self.place(*to));
             }
         }
+        for (users, low, high) in &self.intervals {
+            canvas.interval(self.x.place(*users), [*low, *high].map(|end| self.y.place(end)));
+        }
         let marked = self.mark.map(|(users, _)| users);
         for point in &self.points {
             let mark = style.pick(if marked == Some(point.0) { '◆' } else { '●' }, '*');
             canvas.mark(self.place(*point), mark);
         }
         if let Some((users, word)) = self.mark {
-            canvas.label(self.x.place(users), self.free_row(users), word);
+            canvas.label(self.x.place(users), self.free_row(users, rows), word);
         }
         canvas
     }
 
     /// The row at that end of the mark of N* which the curve leaves free.
-    fn free_row(&self, users: f64) -> usize {
+    fn free_row(&self, users: f64, rows: usize) -> usize {
         let at = self.points.iter().find(|point| point.0 == users);
-        if at.is_some_and(|(_, value)| self.y.place(*value) < 0.5) { 0 } else { ROWS - 1 }
+        if at.is_some_and(|(_, value)| self.y.place(*value) < 0.5) { 0 } else { rows - 1 }
     }
 
     fn place(&self, (users, value): (f64, f64)) -> (f64, f64) {
@@ -148,8 +184,8 @@ impl Plot {
     }
 }
 
-fn row_of(share: f64) -> usize {
-    ROWS - 1 - (share * (ROWS - 1) as f64).round() as usize
+fn row_of(share: f64, rows: usize) -> usize {
+    rows - 1 - (share * (rows - 1) as f64).round() as usize
 }
 
 fn column_of(share: f64, columns: usize) -> usize {
@@ -159,15 +195,18 @@ fn column_of(share: f64, columns: usize) -> usize {
 /// A grid of characters: each has two by four dots in Braille, or one dot in ASCII.
 struct Canvas {
     columns: usize,
+    rows: usize,
     cells: Vec<char>,
     dots: (usize, usize),
     line: char,
+    bar: char,
 }
 
 impl Canvas {
-    fn new(style: Style, columns: usize) -> Self {
+    fn new(style: Style, columns: usize, rows: usize) -> Self {
         let dots = if style.is_unicode() { (2, 4) } else { (1, 1) };
-        Self { columns, cells: vec![' '; columns * ROWS], dots, line: '.' }
+        let (line, bar) = ('.', style.pick('│', '|'));
+        Self { columns, rows, cells: vec![' '; columns * rows], dots, line, bar }
     }
 
     fn rows(&self) -> impl Iterator<Item = String> {
@@ -181,13 +220,21 @@ impl Canvas {
     }
 
     fn column(&mut self, share: f64, mark: char) {
-        for row in 0..ROWS {
+        for row in 0..self.rows {
             self.set(column_of(share, self.columns), row, mark);
         }
     }
 
     fn mark(&mut self, (x, y): (f64, f64), mark: char) {
-        self.set(column_of(x, self.columns), row_of(y), mark);
+        self.set(column_of(x, self.columns), row_of(y, self.rows), mark);
+    }
+
+    /// Draws an interval that is taller than the mark in its middle.
+    fn interval(&mut self, x: f64, [low, high]: [f64; 2]) {
+        let (top, bottom) = (row_of(high, self.rows), row_of(low, self.rows));
+        for row in (top..=bottom).filter(|_| bottom > top) {
+            self.set(column_of(x, self.columns), row, self.bar);
+        }
     }
 
     /// Writes a word to the right of a column, or to its left at the right edge.
@@ -200,7 +247,7 @@ impl Canvas {
     }
 
     fn segment(&mut self, from: (f64, f64), to: (f64, f64)) {
-        let steps = (self.columns * self.dots.0).max(ROWS * self.dots.1);
+        let steps = (self.columns * self.dots.0).max(self.rows * self.dots.1);
         for step in 0..=steps {
             let share = step as f64 / steps as f64;
             let at = |from: f64, to: f64| from + (to - from) * share;
@@ -214,7 +261,7 @@ impl Canvas {
         }
         // Dots are placed relative to cell centres, so that curve and marks meet.
         let across = x * (self.columns - 1) as f64 + 0.5;
-        let down = (1.0 - y) * (ROWS - 1) as f64 + 0.5;
+        let down = (1.0 - y) * (self.rows - 1) as f64 + 0.5;
         let (column, row) = (across as usize, down as usize);
         let bit = braille_bit((across.fract() * 2.0) as usize, (down.fract() * 4.0) as usize);
         if let Some(cell) = self.cells.get_mut(row * self.columns + column) {

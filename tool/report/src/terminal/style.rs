@@ -74,6 +74,11 @@ fn ascii(c: char) -> &'static str {
     }
 }
 
+/// A complete text: no longer broken into lines, so its spaces may be any.
+pub(crate) fn breakable(text: &str) -> String {
+    text.replace(NO_BREAK, " ")
+}
+
 /// Breaks text into lines of at most `width` characters, indents continued lines, and paints each.
 pub(crate) fn wrap(text: &str, width: usize, paint: impl Fn(&str) -> String) -> Vec<String> {
     const INDENT: &str = "  ";

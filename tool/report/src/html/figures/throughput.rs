@@ -13,6 +13,11 @@ use crate::summary;
 const CURVE_POINTS: u32 = 64;
 
 pub(super) fn throughput(run: &Run) -> Figure {
+    described(run, &summary::headline(run))
+}
+
+/// The same, described in these words.
+pub(super) fn described(run: &Run, description: &str) -> Figure {
     let rates = run
         .steps
         .iter()
@@ -31,7 +36,7 @@ pub(super) fn throughput(run: &Run) -> Figure {
     let plot = Plot {
         id: "throughput".into(),
         title: "Throughput against users".into(),
-        description: format!("{} The table beside the chart has every value.", summary::headline(run)),
+        description: format!("{description} The table beside the chart has every value."),
         y_name: "requests a second".into(),
         x_name: "users",
         x,
