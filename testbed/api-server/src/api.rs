@@ -120,7 +120,7 @@ pub async fn respond<A: Api>(api: &A, call: Call<'_, A::Sender>) -> (&'static st
 async fn answer<A: Api>(api: &A, found: RouteMatch<'_>, call: Call<'_, A::Sender>) -> Response {
     let method = if call.method == "HEAD" { "GET" } else { call.method };
     if found.path == route::HEALTH.path {
-        return Response::new(200, "text/plain", "ok\n");
+        return Response::new(200, "text/plain", http_io::health::text());
     }
     if found.path == route::METRICS.path {
         return api.metrics().page();

@@ -13,7 +13,9 @@ use std::{
 
 use rustix::{
     io::Errno,
-    net::{SocketFlags, acceptfrom_with, bind, getpeername, getsockname, listen, sockopt},
+    net::{
+        Shutdown, SocketFlags, acceptfrom_with, bind, getpeername, getsockname, listen, shutdown, sockopt,
+    },
 };
 
 use crate::{
@@ -21,40 +23,81 @@ use crate::{
     counters::Counters,
     error::EngineError,
     net,
+    options::Options,
 };
 
-/// Opens `count` non-blocking listening sockets on one address. Returns that address and the sockets.
-pub(crate) fn open(
+/// Sockets of one address, for [`Options::bound`]: bound by this process, or passed to it.
+#[derive(Clone, Debug)]
+pub struct Listeners {
     address: SocketAddr,
-    backlog: u32,
-    count: usize,
-) -> Result<(SocketAddr, Vec<OwnedFd>), EngineError> {
-    let failed = |source| EngineError::listen(address, source);
-    let first = bound(address).map_err(failed)?;
-    let local = local_address(&first).map_err(failed)?;
-    let mut sockets = vec![first];
-    if count > 1 {
-        // The first socket was bound without SO_REUSEPORT, so that a port that another server uses is detected: the
-        // system would let two servers of one user share it. Only now may the others join.
-        sockopt::set_socket_reuseport(&sockets[0], true).map_err(|errno| failed(errno.into()))?;
+    sockets: Arc<[OwnedFd]>,
+}
+
+impl Listeners {
+    /// Binds `count` sockets to one address, at which nobody is answered yet.
+    ///
+    /// # Errors
+    /// When the address is in use, reserved, or not one of this host.
+    pub fn bind(address: SocketAddr, count: usize) -> Result<Self, EngineError> {
+        let failed = |source| EngineError::listen(address, source);
+        let first = bound(address).map_err(failed)?;
+        let local = local_address(&first).map_err(failed)?;
+        let mut sockets = vec![first];
+        if count > 1 {
+            // The first socket was bound without SO_REUSEPORT, so that a port that another server uses is detected: the
+            // system would let two servers of one user share it. Only now may the others join.
+            sockopt::set_socket_reuseport(&sockets[0], true).map_err(|errno| failed(errno.into()))?;
+        }
+        for _ in 1..count {
+            sockets.push(sharing(local).map_err(failed)?);
+        }
+        Ok(Self { address: local, sockets: sockets.into() })
     }
-    for _ in 1..count {
-        sockets.push(sharing(local).map_err(failed)?);
+
+    /// Sockets that are bound to `address` already.
+    pub(crate) fn of(address: SocketAddr, sockets: Vec<OwnedFd>) -> Self {
+        Self { address, sockets: sockets.into() }
     }
-    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
+
+    /// The address of all of them.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.sockets.len()
+    }
+
+    /// Ends what an earlier start has the sockets beyond the first `count` listen to: clients that the system gives to one
+    /// that nobody accepts from would wait for ever.
+    fn keep_quiet_beyond(&self, count: usize) {
+        for unused in self.sockets.iter().skip(count) {
+            // It fails only where the socket does not listen.
+            let _ = shutdown(unused, Shutdown::Both);
+        }
+    }
+
+    /// Descriptors for `count` loops, some of which may stand for the same socket.
+    fn duplicated(&self, count: usize) -> io::Result<Vec<OwnedFd>> {
+        self.sockets.iter().cycle().take(count).map(OwnedFd::try_clone).collect()
+    }
+}
+
+/// Opens `count` non-blocking listening sockets on the address of the options. Returns that address and the sockets.
+pub(crate) fn open(options: &Options, count: usize) -> Result<(SocketAddr, Vec<OwnedFd>), EngineError> {
+    let bound = match &options.bound {
+        Some(bound) => bound.clone(),
+        None => Listeners::bind(options.listen, count)?,
+    };
+    let failed = |source| EngineError::listen(bound.address, source);
+    bound.keep_quiet_beyond(count);
+    let sockets = bound.duplicated(count).map_err(failed)?;
+    let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
     for socket in &sockets {
         listen(socket, backlog).map_err(|errno| failed(errno.into()))?;
     }
-    Ok((local, sockets))
-}
-
-/// Checks that a server could listen on `address` now, for callers that would leave something behind if the start
-/// failed later.
-///
-/// # Errors
-/// The same as [`start`](crate::start) when the address cannot be bound.
-pub fn check(address: SocketAddr) -> Result<(), EngineError> {
-    bound(address).map(drop).map_err(|source| EngineError::listen(address, source))
+    Ok((bound.address, sockets))
 }
 
 fn bound(address: SocketAddr) -> io::Result<OwnedFd> {

@@ -92,7 +92,7 @@ pub(crate) struct LoopParts<F> {
 
 /// Starts the loops, each with a thread, a listening socket and a service of its own.
 pub(crate) fn start<L: Loop<F>, F: Factory>(options: &Options, factory: F) -> Result<Server, EngineError> {
-    let (local, listeners) = listen::open(options.listen, options.backlog, options.loops.max(1))?;
+    let (local, listeners) = listen::open(options, options.loops.max(1))?;
     let queues = wake_queues(listeners.len())?;
     let control = Arc::new(Control::new(queues.iter().map(|queue| Arc::clone(queue.notifier())).collect()));
     let counters = Arc::clone(&options.counters);

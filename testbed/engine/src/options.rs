@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, time::Duration};
 
-use crate::counters::Counters;
+use crate::{counters::Counters, listen::Listeners};
 
 /// The options of a server. Each concurrency model uses the options that concern it and ignores the others.
 #[derive(Clone, Debug)]
@@ -10,6 +10,9 @@ pub struct Options {
     /// Where to listen. With port 0 the system chooses one; [`Server::local_addr`](crate::Server::local_addr) tells
     /// which.
     pub listen: SocketAddr,
+    /// Sockets to listen on instead, which stay open for as long as these options or copies of them do. With fewer than
+    /// loops, loops share some; with more, the rest is not listened on.
+    pub bound: Option<Listeners>,
     /// Number of event loops, each with a thread and a listening socket of its own.
     pub loops: usize,
     /// Number of workers, each of which serves one connection at a time.
@@ -42,6 +45,7 @@ impl Options {
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
+            bound: None,
             loops: std::thread::available_parallelism().map_or(1, usize::from),
             workers: 64,
             queue: 1024,

@@ -30,6 +30,7 @@ pub mod client;
 mod credentials;
 mod decode;
 mod fields;
+pub mod health;
 pub mod metrics;
 mod problem;
 mod response;

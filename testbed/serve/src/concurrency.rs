@@ -1,9 +1,9 @@
 //! Chooses the concurrency model, and turns flags into the engine's options.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use clap::Args;
-use engine::{EngineError, Model, Options, Overload, service::Factory};
+use engine::{EngineError, Listeners, Model, Options, Overload, service::Factory};
 use nstar::{exit::Failure, values::duration};
 
 /// The concurrency model and its settings.
@@ -76,6 +76,19 @@ impl ConcurrencyFlags {
         }
     }
 
+    /// Binds as many sockets as the models may want, or takes those that the process was started with.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, or other sockets were passed than these flags describe.
+    pub(crate) fn listeners(&self, listen: SocketAddr) -> Result<Listeners, Failure> {
+        let loops = self.options(Options::new(listen)).loops;
+        let count = if self.engine.iter().copied().any(Model::has_loops) { loops.max(1) } else { 1 };
+        match engine::inherited().map_err(Failure::usage)? {
+            None => Listeners::bind(listen, count).map_err(Failure::failed),
+            Some(passed) => check_passed(&passed, listen, count).map(|()| passed),
+        }
+    }
+
     /// The engine's options that depend on the concurrency model.
     pub(crate) fn options(&self, base: Options) -> Options {
         let usable = || thread::available_parallelism().map_or(1, usize::from);
@@ -111,6 +124,27 @@ impl ConcurrencyFlags {
             names(Model::ALL.iter().copied())
         )))
     }
+}
+
+/// Refuses sockets that listen elsewhere than the flags say, which is where the server thinks that it can be reached, and
+/// sockets that nobody would accept from.
+fn check_passed(passed: &Listeners, listen: SocketAddr, count: usize) -> Result<(), Failure> {
+    let at = passed.address();
+    let is_there =
+        at.ip().to_canonical() == listen.ip().to_canonical() && [0, at.port()].contains(&listen.port());
+    if !is_there {
+        return Err(Failure::usage(format!(
+            "the socket passed to this process listens on {at}, and --listen says {listen}: give --listen {at}"
+        )));
+    }
+    if passed.count() > count {
+        return Err(Failure::usage(format!(
+            "{} sockets were passed to this process, of which it would use {count}: pass as many, or choose an --engine \
+             and --loops that use all",
+            passed.count()
+        )));
+    }
+    Ok(())
 }
 
 /// Says in words what the model runs.

@@ -11,7 +11,7 @@ use nstar::{
 };
 use store::Database;
 
-use crate::concurrency::ConcurrencyFlags;
+use crate::{concurrency::ConcurrencyFlags, confinement::Rights};
 
 /// How a server runs.
 #[derive(Debug, Args)]
@@ -44,6 +44,9 @@ pub struct ServerFlags {
     /// Log every request on stderr
     #[arg(long)]
     pub access_log: bool,
+    /// The rights of the process.
+    #[command(flatten)]
+    pub rights: Rights,
     /// A configuration file.
     #[command(flatten)]
     pub configuration: Configuration,

@@ -40,9 +40,11 @@
 
 mod concurrency;
 mod config;
+mod confinement;
 mod flags;
 mod served_folder;
 mod server_process;
+mod service_manager;
 pub mod values;
 
 use std::fmt::Debug;
@@ -58,6 +60,7 @@ pub use nstar::{
 pub use self::{
     concurrency::ConcurrencyFlags,
     config::with_file,
+    confinement::{Rights, ServerFiles, refuse_root},
     flags::{Configuration, Encryption, HostNames, ServerFlags, TrustedProxies, with_password},
     served_folder::first_inside,
     server_process::{ServerProcess, warn_of_openness},

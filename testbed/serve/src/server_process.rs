@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use engine::{Counters, Model, Overload, service::Factory};
+use engine::{Counters, Listeners, Model, Overload, service::Factory};
 use http_io::server::{HttpOptions, Secured};
 use nstar::{
     exit::{Exit, Failure},
@@ -22,7 +22,9 @@ use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use crate::{
     concurrency::describe,
+    confinement::{self, Confinement, ServerFiles},
     flags::{Encryption, ServerFlags},
+    service_manager,
 };
 
 /// Seconds until a client that was refused may try again.
@@ -30,13 +32,19 @@ const RETRY_AFTER_S: u32 = 1;
 
 /// The process of one server.
 ///
-/// Set the public fields, call [`prepare`](Self::prepare), then [`serve`](Self::serve).
+/// Set the public fields, call [`prepare`](Self::prepare), then [`serve`](Self::serve). What is read before the former is
+/// read with the rights that the process was started with, everything else as the user that it becomes.
 pub struct ServerProcess<'a> {
     name: &'static str,
     listen: SocketAddr,
     flags: &'a ServerFlags,
     identity: Option<Identity>,
+    bound: Option<Listeners>,
+    user: Option<String>,
+    confinement: Option<Confinement>,
     counters: Arc<Counters>,
+    /// The files that it uses once it is prepared. Default none but those of the certificate.
+    pub files: ServerFiles,
     /// The scheme of its URL. Default `http`.
     pub scheme: &'static str,
     /// Added to the line that says where it listens. Default nothing.
@@ -57,7 +65,11 @@ impl<'a> ServerProcess<'a> {
             listen,
             flags,
             identity: None,
+            bound: None,
+            user: None,
+            confinement: None,
             counters: Arc::default(),
+            files: ServerFiles::default(),
             scheme: "http",
             note: String::new(),
             secrets: None,
@@ -81,22 +93,51 @@ impl<'a> ServerProcess<'a> {
         self.identity.is_some()
     }
 
+    /// Does what needs the rights that the process was started with: reads the certificate, binds the address. Then becomes
+    /// the user that the flags name. A part of [`prepare`](Self::prepare), for servers that have to read files of that user
+    /// before.
+    ///
+    /// # Errors
+    /// When flags contradict each other, the certificate or the address cannot be had, or the process cannot become the user.
+    pub fn begin(&mut self) -> Result<(), Failure> {
+        if self.bound.is_some() {
+            return Ok(());
+        }
+        self.flags.concurrency.check()?;
+        self.identity = certified(&self.flags.encryption)?;
+        Processors::confine(self.flags.cpus.as_ref())?;
+        self.bound = Some(self.flags.concurrency.listeners(self.listen)?);
+        self.user = confinement::leave_root(&self.flags.rights, &self.files)?;
+        Ok(())
+    }
+
     /// Sets up, before any thread starts, what threads inherit.
     ///
     /// # Errors
-    /// When flags contradict each other, the certificate cannot be loaded, or the system refuses.
+    /// Those of [`begin`](Self::begin), and when the system refuses something.
     pub fn prepare(&mut self) -> Result<(), Failure> {
-        self.flags.concurrency.check()?;
+        self.begin()?;
         self.encrypt()?;
-        engine::check_address(self.listen).map_err(Failure::failed)?;
         if self.scheme != "http" && self.flags.concurrency.overload == Some(Overload::Unavailable) {
             return Err(Failure::usage("--overload 503 is an answer of plain HTTP; choose backlog or reset"));
         }
         self.name_process()?;
-        Processors::confine(self.flags.cpus.as_ref())?;
         let allowed = raise_descriptor_limit(self.flags.max_connections);
         self.flags.concurrency.check_descriptors(allowed)?;
         self.log();
+        self.confine()
+    }
+
+    /// Gives up what the server does not need, and tells so in `/healthz`.
+    fn confine(&mut self) -> Result<(), Failure> {
+        confinement::refuse_root(&self.flags.rights, self.listen)?;
+        let encryption = &self.flags.encryption;
+        for renewed in [&encryption.tls_cert, &encryption.tls_key].into_iter().flatten() {
+            self.files.reads_beside(renewed);
+        }
+        let confinement = confinement::confine(&self.flags.rights, &self.files, self.user.take())?;
+        http_io::health::describe_process(&confinement.to_string());
+        self.confinement = Some(confinement);
         Ok(())
     }
 
@@ -123,7 +164,9 @@ impl<'a> ServerProcess<'a> {
 
     /// Encrypts connections if asked to; otherwise warns if it should have been.
     fn encrypt(&mut self) -> Result<(), Failure> {
-        self.identity = identity(&self.flags.encryption, self.key.as_ref())?;
+        if let Some(key) = &self.key {
+            self.identity = Some(Identity::of_key(key, self.identity.take()).map_err(Failure::failed)?);
+        }
         match (&self.identity, self.secrets) {
             (Some(_), _) => self.scheme = if self.scheme == "tcp" { "tls" } else { "https" },
             (None, Some(secrets)) => warn_of_exposure(self.listen, secrets),
@@ -150,7 +193,7 @@ impl<'a> ServerProcess<'a> {
         listening: impl FnOnce(SocketAddr) -> Result<(), Failure>,
     ) -> Result<Exit, Failure> {
         let interrupt = Interrupt::listen().map_err(Failure::failed)?;
-        let (options, concurrency) = (self.options(), &self.flags.concurrency);
+        let (mut options, concurrency) = (self.options(), &self.flags.concurrency);
         let (model, server) = match self.identity.take() {
             Some(identity) => {
                 let secured = Secured::new(factory, identity, HttpOptions::default(), self.counters.clone());
@@ -158,12 +201,19 @@ impl<'a> ServerProcess<'a> {
             }
             None => concurrency.start(&options, factory)?,
         };
+        // Another descriptor would keep the address open after the server has closed its own.
+        options.bound = None;
         listening(server.local_addr())?;
-        output::print(&self.greeting(server.local_addr(), model, &options))?;
+        let greeting = self.greeting(server.local_addr(), model, &options);
+        output::print(&greeting)?;
+        service_manager::ready(&greeting);
         if self.flags.until_stdin_closes {
             stop_when_stdin_closes(&interrupt);
         }
         let asked = interrupt.wait_unless(|| server.is_finished());
+        if asked {
+            service_manager::stopping();
+        }
         // If it ended unasked, this is for what is left of it.
         server.drain(self.flags.drain);
         server.join();
@@ -174,8 +224,9 @@ impl<'a> ServerProcess<'a> {
         }
     }
 
-    fn options(&self) -> engine::Options {
+    fn options(&mut self) -> engine::Options {
         let base = engine::Options {
+            bound: self.bound.take(),
             max_connections: self.flags.max_connections as usize,
             max_connections_per_client: self.flags.max_connections_per_client.map(|most| most as usize),
             unavailable: http_io::server::unavailable(RETRY_AFTER_S),
@@ -186,10 +237,11 @@ impl<'a> ServerProcess<'a> {
         self.flags.concurrency.options(base)
     }
 
-    /// The first line on stdout: where it listens, and with which concurrency model.
+    /// The first line on stdout: where it listens, with which concurrency model, and what the process has given up.
     fn greeting(&self, address: SocketAddr, model: Model, options: &engine::Options) -> String {
         let (name, scheme, how) = (self.name, self.scheme, describe(model, options));
-        format!("listening on {scheme}://{address} ({name}, engine {model}, {how}{})\n", self.note)
+        let given_up = self.confinement.as_ref().map_or_else(String::new, |given_up| format!("; {given_up}"));
+        format!("listening on {scheme}://{address} ({name}, engine {model}, {how}{given_up}{})\n", self.note)
     }
 }
 
@@ -219,16 +271,7 @@ fn stop_when_stdin_closes(interrupt: &Interrupt) {
     });
 }
 
-/// Loads the certificate and its key, if given, and adds the key by which other servers know this one. Warns of what
-/// their owner should know.
-fn identity(flags: &Encryption, known_by: Option<&Key>) -> Result<Option<Identity>, Failure> {
-    let certified = certified(flags)?;
-    match known_by {
-        Some(key) => Identity::of_key(key, certified).map(Some).map_err(Failure::failed),
-        None => Ok(certified),
-    }
-}
-
+/// Loads the certificate and its key, if given. Warns of what their owner should know.
 fn certified(flags: &Encryption) -> Result<Option<Identity>, Failure> {
     let (certificate, key) = match (&flags.tls_cert, &flags.tls_key) {
         (Some(certificate), Some(key)) => (certificate, key),

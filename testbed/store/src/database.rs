@@ -49,6 +49,14 @@ impl Database {
         }
     }
 
+    /// The file of the authorities to trust, if the database is on a server and names one.
+    pub fn authorities(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Server(server) => server.encryption.as_ref()?.roots.as_deref(),
+        }
+    }
+
     /// The path of a file that belongs to the database: beside an SQLite file, such as `accounts.db.ENDING`, else in the
     /// working directory, `NAME.ENDING`.
     pub fn beside(&self, name: &str, ending: &str) -> PathBuf {

@@ -17,7 +17,7 @@ use crate::error::Trouble;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Encryption {
     /// A file of certificates in PEM. `None`: the authorities that this host trusts.
-    roots: Option<PathBuf>,
+    pub(crate) roots: Option<PathBuf>,
 }
 
 /// A parameter about encryption in a URL that is invalid.

@@ -24,7 +24,7 @@ const PORT: u16 = 8085;
 /// Waits until the namespace has an address, then starts the peer with that and the address of the other end.
 const WAIT: &str = r#"
 until me=$(ip -4 -o addr show scope global | grep -o '198\.18\.[0-9]*\.2'); do sleep 0.02; done
-exec "$@" --listen "$me:8085" --index "${me%2}1:$INDEX""#;
+exec "$@" --user root --listen "$me:8085" --index "${me%2}1:$INDEX""#;
 
 /// A peer behind a link.
 struct Source {
@@ -59,7 +59,8 @@ fn index_for_all(workspace: &Workspace, member: &[String]) -> Result<ServerProce
     let database = workspace.path("linked.db").display().to_string();
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let words = [workspace.ours("nstar-lab"), "serve".into(), "index".into(), "--database".into(), database];
-    let listen = ["--listen".to_owned(), format!("0.0.0.0:{}", address.port())];
+    let listen = ["--user", "root", "--listen"].map(str::to_owned);
+    let listen = [&listen[..], &[format!("0.0.0.0:{}", address.port())]].concat();
     workspace.serve_at(&[&words[..], &listen, member].concat(), |_| Ok(address))
 }
 

@@ -84,7 +84,7 @@ impl AcceptLoop {
         // Made first: if something is refused from here on, dropping it ends the handler's threads.
         let mut server =
             Server { local: options.listen, counters, control: Arc::clone(&self.control), threads };
-        let opened = listen::open(options.listen, options.backlog, 1);
+        let opened = listen::open(options, 1);
         let (local, mut listeners) = opened.inspect_err(|_| handler.finish())?;
         server.local = local;
         let Some(listener) = listeners.pop() else { return Ok(server) };

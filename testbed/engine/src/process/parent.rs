@@ -57,7 +57,7 @@ pub(super) fn start(
     let control = Arc::new(Control::new(vec![Arc::clone(&notifier)]));
     let counters = Arc::clone(&options.counters);
     let limit = Arc::new(ConnectionLimit::new(options, Arc::clone(&control)));
-    let (local, mut listeners) = listen::open(options.listen, options.backlog, 1)?;
+    let (local, mut listeners) = listen::open(options, 1)?;
     let acceptor = listeners
         .pop()
         .map(|listener| Acceptor::new(listener, SocketFlags::empty(), Arc::clone(&limit), Arc::default()));

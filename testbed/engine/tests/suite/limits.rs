@@ -2,14 +2,14 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener, TcpStream},
     sync::Arc,
     thread,
     time::Duration,
 };
 
 use engine::{
-    Counters, EngineError, Model, Options,
+    Counters, EngineError, Listeners, Model, Options,
     service::{Connection, Factory},
 };
 
@@ -161,6 +161,40 @@ fn a_port_in_use_is_an_error_with_any_number_of_loops() {
             let again = Options { loops, ..Options::new(first.local_addr()) };
             let error = engine::start(model, &again, Same(Arc::new(Commands::new()))).unwrap_err();
             assert!(matches!(error, EngineError::AddressInUse { .. }), "{model}, {loops} loops: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_server_listens_on_sockets_that_were_bound_before_whatever_their_number() {
+    for model in models() {
+        for count in [1, 2] {
+            let bound = Listeners::bind(options().listen, count).unwrap();
+            let at = bound.address();
+            assert!(TcpStream::connect(at).is_err(), "nobody is answered yet");
+            let server = start_with(model, &Options { bound: Some(bound), ..options() }, Commands::new());
+            assert_eq!(server.local_addr(), at);
+            let mut clients: Vec<_> = (0..4).map(|_| connect(&server)).collect();
+            for client in &mut clients {
+                assert_eq!(ask(client, "hello you"), "hello you", "{model}, {count}");
+            }
+            drop(server);
+            assert!(TcpStream::connect(at).is_err(), "{model}, {count}: it still listens");
+        }
+    }
+}
+
+#[test]
+fn sockets_that_another_model_listened_on_before_keep_no_client_waiting() {
+    let models: Vec<_> = models().collect();
+    let bound = Listeners::bind(options().listen, 4).unwrap();
+    for loops in [4, 1, 2] {
+        for &model in &models {
+            let reused = Options { bound: Some(bound.clone()), loops, ..options() };
+            let server = start_with(model, &reused, Commands::new());
+            for _ in 0..8 {
+                assert_eq!(ask(&mut connect(&server), "hello you"), "hello you", "{model}, {loops}");
+            }
         }
     }
 }

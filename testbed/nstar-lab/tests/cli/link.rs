@@ -23,7 +23,7 @@ size = "100 KB"
 [[process]]
 name = "files"
 command = [
-  "nstar-lab", "serve", "files", "--listen", "${address.files}:${port.files}", "--root", "${folder}/files",
+  "nstar-lab", "serve", "files", "--listen", "${address.files}:${port.files}", "--user", "root", "--root", "${folder}/files",
   "--accounts", "none", "--open-to-all", "--engine", "pool", "--workers", "${workers}",
 ]
 ports = ["files"]

@@ -151,7 +151,9 @@ fn both_tiers_make_an_account_and_let_its_owner_in() {
 fn what_cannot_be_served_is_told() {
     let place = Place::beside_others();
     let files = |root: &'static str, listen: &'static str| {
-        place.nstar(["serve", "files", "--accounts", "none", "--root", root, "--listen", listen]).run()
+        let words =
+            ["serve", "files", "--accounts", "none", "--root", root, "--listen", listen, "--user", "root"];
+        place.nstar(words).run()
     };
     files("missing", "127.0.0.1:0").exits(1).complains("missing");
     files(".", "0.0.0.0:0").exits(2).complains("open-to-all");
@@ -239,7 +241,7 @@ fn secrets_that_would_cross_a_network_in_the_open_are_told() {
         ("accounts --database a.db", "127.0.0.1:0", false),
         ("sink", "0.0.0.0:0", false),
     ] {
-        let words = format!("serve {system} --listen {listen} --until-stdin-closes");
+        let words = format!("serve {system} --listen {listen} --user root --until-stdin-closes");
         let outcome = place.nstar(words.split_whitespace().map(String::from)).run().exits(0);
         assert_eq!(outcome.stderr.contains("unencrypted"), told, "{outcome}");
     }
@@ -259,13 +261,13 @@ fn nothing_is_open_to_a_network_unless_somebody_chose_it() {
         ("accounts --database a.db".to_owned(), "0.0.0.0:0", [false; 3]),
         ("accounts --database a.db --registration open".to_owned(), "[::]:0", [true, false, false]),
     ] {
-        let words = format!("serve {words} --listen {listen} --until-stdin-closes");
+        let words = format!("serve {words} --listen {listen} --user root --until-stdin-closes");
         let outcome = place.nstar(words.split_whitespace().map(String::from)).run().exits(0);
         let says =
             ["--registration open", "--quota none", "--max-upload"].map(|flag| outcome.stderr.contains(flag));
         assert_eq!(says, told, "{outcome}");
     }
-    let words = format!("serve {files} --listen 0.0.0.0:0");
+    let words = format!("serve {files} --listen 0.0.0.0:0 --user root");
     let mut files = place.nstar(words.split_whitespace().map(String::from)).start();
     let address = listening(&mut files).replace("0.0.0.0", "127.0.0.1");
     let body = r#"{"name":"ann","password":"correct horse 1"}"#;

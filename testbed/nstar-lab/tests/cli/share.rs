@@ -292,7 +292,7 @@ fn what_a_peer_is_started_wrongly_with_is_told() {
     start(&["--share", "shared", "--index", "http://no.such.host.invalid:1"]).exits(2).complains("--index");
     let words = ["serve", "peer", "--share", "shared", "--listen", "0.0.0.0:0"];
     place.nstar(words).run().exits(2).complains("--secret-file");
-    let words = words.into_iter().chain(["--secret-file", "secret"]);
+    let words = words.into_iter().chain(["--secret-file", "secret", "--user", "root"]);
     place.nstar(words).run().exits(2).complains("--advertise");
 }
 

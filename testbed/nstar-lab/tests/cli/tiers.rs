@@ -116,7 +116,7 @@ fn without_a_flag_whoever_is_on_this_machine_may_ask_and_a_wrong_token_is_wrong(
 #[test]
 fn an_accounts_server_that_others_can_reach_wants_its_token() {
     let place = place();
-    let words = ["serve", "accounts", "--database", "a.db", "--listen", "0.0.0.0:0"];
+    let words = ["serve", "accounts", "--database", "a.db", "--listen", "0.0.0.0:0", "--user", "root"];
     let mut accounts = place.nstar(words).start();
     let address = listening(&mut accounts).replace("0.0.0.0", "127.0.0.1");
     assert!(get(&address, "/auth", BASIC).starts_with("HTTP/1.1 403"));

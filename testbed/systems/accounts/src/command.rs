@@ -48,16 +48,20 @@ impl System for AccountsFlags {
     fn serve(&self) -> Result<Exit, Failure> {
         let mut process = ServerProcess::new("accounts", self.listen, &self.server);
         process.secrets = Some("passwords");
-        process.prepare()?;
         let mut options = Options::new(with_password(&self.database, &self.login)?);
         options.admin_token = self.admin_token.clone().unwrap_or(options.admin_token);
+        let service_token = self.service_token_file.clone().unwrap_or_else(|| options.usual_service_token());
+        process.files.uses(&self.database);
+        process.files.writes_beside(&options.admin_token);
+        process.files.writes_beside(&service_token);
+        process.prepare()?;
         let exposed = self.proxies.exposes(self.listen);
         options.registration = Registration::or_default(self.registration, exposed);
         if exposed && options.registration == Registration::Open {
             let open = "anybody whom a file server lets in may create an account (--registration open)";
             warn_of_openness(self.listen, &[open]);
         }
-        self.require_service_token(&mut options);
+        self.require_service_token(service_token, &mut options);
         options.server.proxies = self.proxies.proxies();
         options.server.connections = process.counters();
         options.server.open_metrics = process.open_metrics();
@@ -68,8 +72,7 @@ impl System for AccountsFlags {
 
 impl AccountsFlags {
     /// Requires the service token of file servers if it was asked for, or if other machines can reach the server.
-    fn require_service_token(&self, options: &mut Options) {
-        let token = self.service_token_file.clone().unwrap_or_else(|| options.usual_service_token());
+    fn require_service_token(&self, token: PathBuf, options: &mut Options) {
         let exposed = !self.listen.ip().to_canonical().is_loopback();
         if exposed && self.service_token_file.is_none() {
             serve::warn(format_args!(

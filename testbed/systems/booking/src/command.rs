@@ -44,9 +44,11 @@ impl System for BookingFlags {
     fn serve(&self) -> Result<Exit, Failure> {
         let mut process = ServerProcess::new("booking", self.listen, &self.server);
         process.secrets = Some("identity numbers");
-        process.prepare()?;
         let mut options = Options::new(with_password(&self.database, &self.login)?);
         options.key = self.key.clone().unwrap_or(options.key);
+        process.files.uses(&self.database);
+        process.files.writes_beside(&options.key);
+        process.prepare()?;
         options.rooms = self.rooms.unwrap_or(options.rooms);
         options.ids = IdPolicy::allow_test(self.allow_test_ids);
         options.server.proxies = self.proxies.proxies();

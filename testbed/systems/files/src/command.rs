@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use accounts::Registration;
 use clap::{Args, Parser};
 use serve::{
-    Exit, Failure, HostNames, ServerFlags, ServerProcess, System, TrustedProxies,
+    Exit, Failure, HostNames, ServerFiles, ServerFlags, ServerProcess, System, TrustedProxies,
     values::{Limit, duration, duration_or_zero, listen, size},
     warn_of_openness,
 };
@@ -95,9 +95,10 @@ impl System for FilesFlags {
     fn serve(&self) -> Result<Exit, Failure> {
         let mut process = ServerProcess::new("files", self.listen, &self.server);
         process.secrets = (self.accounts != "none").then_some("passwords");
-        process.prepare()?;
         let mut options = Options::new(&self.root, self.accounts.parse().map_err(Failure::usage)?);
         self.check_root(&options.accounts)?;
+        self.name_files(&options.accounts, &mut process.files);
+        process.prepare()?;
         options.auth_cache_ttl = self.auth_cache;
         options.file_cache_bytes = self.file_cache;
         options.open_to_all = self.open_to_all;
@@ -123,6 +124,22 @@ impl System for FilesFlags {
 }
 
 impl FilesFlags {
+    /// Names the files that the server uses.
+    fn name_files(&self, accounts: &AccountsBackend, files: &mut ServerFiles) {
+        if self.uploads.read_only {
+            files.reads(&self.root)
+        } else {
+            files.writes(&self.root)
+        }
+        let database = match accounts {
+            AccountsBackend::Local(path) => Some(path),
+            _ => None,
+        };
+        [database, self.audit.as_ref()].into_iter().flatten().for_each(|path| files.writes_beside(path));
+        let read = [&self.permissions, &self.accounts_ca, &self.accounts_token_file];
+        read.into_iter().flatten().for_each(|path| files.reads(path));
+    }
+
     /// Refuses files of the server itself in the folder that it serves. The database stands for all that is kept beside
     /// it: the administrator's token, the service token, the journal.
     fn check_root(&self, accounts: &AccountsBackend) -> Result<(), Failure> {

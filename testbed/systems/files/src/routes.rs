@@ -122,7 +122,7 @@ impl<C: Connection> FilesHandler<C> {
                 let caller = note.caller.insert(self.admit(exchange, Instant::now()).await?).clone();
                 Box::pin(me::answer(exchange, &caller, &self.shared.uploads)).await
             }
-            "/healthz" if reads => exchange.respond(200).text("ok\n"),
+            "/healthz" if reads => exchange.respond(200).text(http_io::health::text()),
             "/metrics" if reads => {
                 exchange.check_metrics()?;
                 metrics::page(self.metrics()).send(exchange)

@@ -91,6 +91,13 @@ impl System for PeerFlags {
         )?;
         let state = self.state.clone().unwrap_or_else(|| self.share.join(".nstar"));
         self.check_shared(&state)?;
+        process.files.writes(&self.share);
+        if self.share.is_dir() {
+            process.files.keeps(&state);
+        }
+        self.secret_file.iter().for_each(|path| process.files.writes_beside(path));
+        self.ca.iter().for_each(|path| process.files.reads(path));
+        process.begin()?;
         let members =
             self.allowed.members(|| share::peer::own_key(&self.share, &state).map_err(Failure::usage))?;
         // libp2p warns whenever the only other peer leaves, which the peer itself reports.
@@ -222,6 +229,7 @@ impl PeerFlags {
         let at = self.spread.dht_listen;
         share::check_exposure(at, self.secret_file.is_some() || self.allowed.is_given())
             .map_err(Failure::usage)?;
+        serve::refuse_root(&self.server.rights, at)?;
         let mut options = Options::new(at);
         options.placement = placement;
         options.bootstrap.clone_from(&self.spread.bootstrap);

@@ -73,7 +73,7 @@ impl<C: Connection> Handler<C> for SinkHandler {
             "/upload" if exchange.method() == Method::Post => {
                 self.upload(exchange).await.inspect_err(|_| self.totals.failed())
             }
-            "/healthz" if reads => exchange.respond(200).text("ok\n"),
+            "/healthz" if reads => exchange.respond(200).text(http_io::health::text()),
             "/metrics" if reads => {
                 exchange.check_metrics()?;
                 self.totals.answer(&self.options.connections).send(exchange)

@@ -237,7 +237,7 @@ fn what_is_wrong_with_keys_is_told_at_the_start() {
         ("peer --share none --allow KEY", "no folder none to share"),
         ("peer --share ann --allow KEY --index http://127.0.0.1:1", "--index https://"),
         ("peer --share ann --allow KEY --ca list", "known by their keys"),
-        ("peer --share ann --allow KEY --listen 0.0.0.0:0", "--advertise"),
+        ("peer --share ann --allow KEY --user root --listen 0.0.0.0:0", "--advertise"),
         ("index --allow KEY --key-file nowhere/key", "--key-file"),
         ("index --allow KEY --key-file open.identity", "chmod 600"),
     ] {
@@ -251,7 +251,7 @@ fn what_is_wrong_with_keys_is_told_at_the_start() {
     place.nstar(missing).run().exits(2).complains("no key in none");
     let plain = ["share", "list", "--peer", "http://127.0.0.1:1", "--key-file", "ann/.nstar/identity"];
     place.nstar(plain).run().exits(2).complains("go with --peer https");
-    let words = ["serve", "index", "--allow", &ann, "--listen", "0.0.0.0:0"];
+    let words = ["serve", "index", "--allow", &ann, "--listen", "0.0.0.0:0", "--user", "root"];
     let mut open: Running = place.nstar(words).start();
     listening(&mut open);
     open.signal("TERM");

@@ -55,7 +55,7 @@ impl Network {
         let place = Place::beside_others();
         // The index listens in the hub itself.
         let (at, wait) = (format!("{}:{PORT}", address(100)), WAIT.replace("eth0", "west"));
-        let words = ["serve", "index", "--secret-file", "secret", "--listen", &at];
+        let words = ["serve", "index", "--secret-file", "secret", "--listen", &at, "--user", "root"];
         let hub = separated(place.wrapped(["unshare", "--net", "sh", "-c", &wait, "sh"], words).start());
         let mut network = Self { place, hub, peers: RefCell::default() };
         // Slow enough between the two for a large file to be in transfer when the link is cut.
@@ -80,7 +80,7 @@ impl Network {
     fn peer(&self, number: usize, index: &[String]) -> Running {
         let (folder, listen) = (format!("peer{number}"), format!("{}:{PORT}", address(number)));
         let words = ["serve", "peer", "--share", &folder, "--secret-file", "secret", "--listen", &listen];
-        let words = words.into_iter().chain(index.iter().map(String::as_str));
+        let words = words.into_iter().chain(["--user", "root"]).chain(index.iter().map(String::as_str));
         let wrapper = ["unshare", "--net", "sh", "-c", WAIT, "sh"];
         let mut peer = separated(self.place.wrapped(wrapper, words).start());
         let side = if number < PEERS / 2 { "west" } else { "east" };

@@ -29,7 +29,7 @@ fn a_peer_that_only_its_own_machine_reaches_is_told_where_its_index_is_for_other
         (&["--index", "127.0.0.1:8084"], false),
         (&["--dht", "--dht-listen", "198.18.0.1:8086", "--secret-file", "secret"], true),
     ] {
-        let words = ["serve", "peer", "--share", "shared"].iter().chain(index);
+        let words = ["serve", "peer", "--share", "shared", "--user", "root"].iter().chain(index);
         let mut peer = place.wrapped(["unshare", "--net", "sh", "-c", ALONE, "sh"], words).start();
         listening(&mut peer);
         let pid = peer.pid().to_string();
@@ -61,7 +61,7 @@ fn a_peer_that_listens_everywhere_is_told_which_of_those_it_is_to_join_is_itself
     for own in ["198.18.0.1:8086", "127.0.0.1:8086"] {
         let words = ["serve", "peer", "--share", "shared", "--listen", "198.18.0.1:8085"];
         let words = words.into_iter().chain(["--secret-file", "secret", "--dht", "--bootstrap", own]);
-        let words = words.chain(["--dht-listen", "0.0.0.0:8086"]);
+        let words = words.chain(["--dht-listen", "0.0.0.0:8086", "--user", "root"]);
         let peer = place.wrapped(["unshare", "--net", "sh", "-c", ALONE, "sh"], words);
         peer.run().exits(2).complains(&format!("--bootstrap {own} is this peer's own address"));
     }

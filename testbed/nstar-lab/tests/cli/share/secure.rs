@@ -91,8 +91,9 @@ fn an_index_over_tls_that_is_asked_without_or_is_not_trusted_is_told_of() {
 fn a_secret_that_would_cross_a_network_in_the_open_is_told() {
     let place = Place::beside_others();
     for (listen, told) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
-        let words = ["serve", "index", "--secret-file", "secret", "--listen", listen, "--until-stdin-closes"];
-        let outcome = place.nstar(words).run().exits(0);
+        let words =
+            format!("serve index --secret-file secret --listen {listen} --user root --until-stdin-closes");
+        let outcome = place.nstar(words.split(' ').map(String::from)).run().exits(0);
         assert_eq!(outcome.stderr.contains("cross the network unencrypted"), told, "{outcome}");
     }
 }

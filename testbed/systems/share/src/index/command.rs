@@ -48,9 +48,12 @@ pub struct IndexFlags {
 impl System for IndexFlags {
     fn serve(&self) -> Result<Exit, Failure> {
         let mut process = ServerProcess::new("index", self.listen, &self.server);
+        let mut options = Options::new(with_password(&self.database, &self.login)?);
+        process.files.uses(&self.database);
+        self.secret_file.iter().for_each(|path| process.files.writes_beside(path));
+        process.begin()?;
         let members = self.allowed.members(|| self.own_key())?;
         prepare(&mut process, self.listen, self.secret_file.is_some(), members.as_ref())?;
-        let mut options = Options::new(with_password(&self.database, &self.login)?);
         options.life = self.life;
         options.secret = self.secret_file.clone();
         options.members = members;

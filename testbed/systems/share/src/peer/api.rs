@@ -155,7 +155,7 @@ impl Api {
             self.shared.warning().map(|wrong| if to_member { wrong } else { FOLDER_WRONG.into() });
         let wrong = [of_folder, self.index.warning(), self.unreachable()];
         let wrong: String = wrong.into_iter().flatten().map(|wrong| wrong + "\n").collect();
-        Response::new(200, "text/plain", format!("ok\n{wrong}"))
+        Response::new(200, "text/plain", http_io::health::text().to_owned() + &wrong)
     }
 
     /// A warning if others cannot reach this peer.

@@ -1,0 +1,201 @@
+//! What servers give up: root, new privileges, core dumps, files that are not theirs. And how they are started and watched
+//! by a manager of services.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::{TcpListener, UdpSocket},
+    os::{
+        fd::OwnedFd,
+        unix::{
+            fs::{MetadataExt, PermissionsExt},
+            net::{UnixDatagram, UnixListener},
+        },
+    },
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use super::serve::{ask, listening};
+use crate::common::support::{PATIENCE, Place, is_root_or_skip};
+
+/// Models that serve in threads, in loops, and in processes.
+const MODELS: [&str; 3] = ["threads", "epoll", "prefork"];
+/// A user that every Linux has and that owns nothing.
+const USER: &str = "nobody";
+/// An address of loopback whose privileged port no other test takes.
+const PRIVILEGED: &str = "127.0.0.77:81";
+const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// What `/proc` says of a process or thread after this word.
+fn field(task: &Path, name: &str) -> String {
+    let status = fs::read_to_string(task.join("status")).expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {status}")).trim().to_owned()
+}
+
+/// Every thread of a process and of those that it started.
+fn tasks(pid: u32) -> Vec<std::path::PathBuf> {
+    let listed = fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
+    let mut all = Vec::new();
+    for task in listed.map(|entry| entry.expect("a thread").path()) {
+        let children = fs::read_to_string(task.join("children")).unwrap_or_default();
+        let started = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        all.extend(started.flat_map(tasks));
+        all.push(task);
+    }
+    all
+}
+
+#[test]
+fn a_server_that_root_starts_becomes_the_user_it_is_given_once_it_is_bound() {
+    if !is_root_or_skip("a_server_that_root_starts_becomes_the_user_it_is_given_once_it_is_bound") {
+        return;
+    }
+    let place = Place::beside_others();
+    fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).expect("a folder for all");
+    for folder in ["shared", "data"] {
+        fs::create_dir(place.path(folder)).expect("a folder");
+        assert!(
+            Command::new("chown")
+                .args([USER, folder])
+                .current_dir(place.path("."))
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let user = fs::metadata(place.path("data")).expect("a folder").uid().to_string();
+    for engine in MODELS {
+        let words = format!(
+            "serve files --root shared --accounts sqlite:data/a.db --listen {PRIVILEGED} --user {USER} --engine {engine} \
+             --workers 2"
+        );
+        let words = if engine == "prefork" { words } else { words.replace(" --workers 2", "") };
+        let mut server = place.nstar(words.split_whitespace().map(String::from)).start();
+        let greeting = server.first_line();
+        assert!(greeting.contains("user nobody, no new privileges, no core dumps"), "{greeting}");
+        let health = ask(PRIVILEGED, HEALTH);
+        assert!(health.contains("\r\n\r\nok\nprocess: user nobody, no new privileges"), "{health}");
+        for task in tasks(server.pid()) {
+            assert!(field(&task, "Uid").split_whitespace().all(|id| id == user), "{task:?}");
+            assert_eq!(field(&task, "CapEff"), "0000000000000000");
+            assert_eq!(field(&task, "NoNewPrivs"), "1");
+            assert!(!field(&task, "Groups").split_whitespace().any(|group| group == "0"), "{task:?}");
+        }
+        assert_eq!(fs::metadata(place.path("data/a.db")).expect("a database").uid().to_string(), user);
+        server.signal("TERM");
+        server.finish().exits(0);
+    }
+}
+
+#[test]
+fn no_server_leaves_core_dumps_or_takes_privileges() {
+    let place = Place::beside_others();
+    let mut server = place.nstar(["serve", "sink", "--listen", "127.0.0.1:0"]).start();
+    listening(&mut server);
+    let process = Path::new("/proc").join(server.pid().to_string());
+    let limits = fs::read_to_string(process.join("limits")).expect("limits");
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).expect("a limit");
+    let core: Vec<_> = core.split_whitespace().skip(4).take(2).collect();
+    assert!(core == ["1", "1"] || core == ["0", "0"], "{limits}");
+    assert_eq!(field(&process, "NoNewPrivs"), "1");
+    server.signal("TERM");
+    server.finish().exits(0);
+}
+
+#[test]
+fn root_serves_others_only_as_a_user_that_was_named() {
+    let place = Place::beside_others();
+    let sink = |flags: &str| {
+        let words = format!("serve sink --until-stdin-closes {flags}");
+        place.nstar(words.split_whitespace().map(String::from)).run()
+    };
+    sink("--listen 127.0.0.1:0").exits(0);
+    sink("--listen 0.0.0.0:0 --user root").exits(0);
+    sink("--listen 127.0.0.1:0 --user no-such-user").exits(2).complains("no such user");
+    if is_root_or_skip("root_serves_others_only_as_a_user_that_was_named") {
+        sink("--listen 0.0.0.0:0").exits(2).complains("--user NAME");
+        sink(&format!("--listen 0.0.0.0:0 --user {USER}")).exits(0).says("user nobody");
+    }
+}
+
+#[test]
+fn who_does_not_want_files_confined_says_so() {
+    let place = Place::beside_others();
+    let words = ["serve", "sink", "--listen", "127.0.0.1:0", "--until-stdin-closes"];
+    let confined = place.nstar(words).run().exits(0);
+    assert!(
+        confined.stdout.contains("only its own files (Landlock)")
+            || confined.stderr.contains("cannot confine the server to its own files"),
+        "{confined}"
+    );
+    place.nstar(words.into_iter().chain(["--all-files"])).run().exits(0).says("all files of its user");
+}
+
+/// Starts a server with a descriptor to listen on, as systemd passes it.
+fn activated(place: &Place, socket: OwnedFd, flags: &str) -> Child {
+    let script = r#"exec env LISTEN_PID=$$ LISTEN_FDS=1 "$@" 3<&0 0</dev/null"#;
+    let words = ["-c", script, "sh", env!("CARGO_BIN_EXE_nstar-lab"), "serve", "sink"];
+    let mut command = Command::new("sh");
+    command.args(words).args(flags.split_whitespace()).current_dir(place.path("."));
+    command.stdin(socket).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("sh")
+}
+
+#[test]
+fn a_server_listens_on_the_socket_that_it_is_passed() {
+    let place = Place::beside_others();
+    for engine in MODELS.into_iter().chain(["poll"]) {
+        let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = socket.local_addr().expect("an address").to_string();
+        let loops = if ["epoll", "poll"].contains(&engine) { "--loops 2" } else { "" };
+        let flags = format!("--listen {address} --engine {engine} {loops}");
+        let mut server = activated(&place, socket.into(), &flags);
+        let mut greeting = String::new();
+        BufReader::new(server.stdout.as_mut().expect("stdout")).read_line(&mut greeting).expect("a line");
+        assert!(greeting.contains(&address), "{greeting}");
+        for _ in 0..4 {
+            assert!(ask(&address, HEALTH).starts_with("HTTP/1.1 200"), "{engine}");
+        }
+        crate::common::support::signal(server.id(), "TERM");
+        assert!(server.wait().expect("its end").success(), "{engine}");
+    }
+}
+
+#[test]
+fn a_socket_of_another_kind_or_address_is_refused_and_named() {
+    let place = Place::beside_others();
+    let listening = || TcpListener::bind("127.0.0.1:0").expect("a port");
+    let local = UnixListener::bind(place.path("socket")).expect("a socket");
+    let sockets: [(OwnedFd, &str); 4] = [
+        (UdpSocket::bind("127.0.0.1:0").expect("a port").into(), "is not a TCP socket; use ListenStream"),
+        (local.into(), "is a Unix socket"),
+        (fs::File::open("/dev/null").expect("a device").into(), "is not a socket"),
+        (listening().into(), "--listen says 127.0.0.9:0"),
+    ];
+    for (socket, said) in sockets {
+        let output = activated(&place, socket, "--listen 127.0.0.9:0").wait_with_output().expect("its end");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(said), "{said}: {stderr}");
+    }
+}
+
+#[test]
+fn a_manager_of_services_is_told_when_a_server_is_ready_and_when_it_stops() {
+    let place = Place::beside_others();
+    let manager = UnixDatagram::bind(place.path("notify")).expect("a socket");
+    manager.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+    let told = || {
+        let mut message = [0; 1000];
+        let length = manager.recv(&mut message).expect("a message");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    let socket = format!("NOTIFY_SOCKET={}", place.path("notify").display());
+    let words = ["serve", "sink", "--listen", "127.0.0.1:0"];
+    let server = place.wrapped(["env", &socket], words).start();
+    let ready = told();
+    assert!(ready.starts_with("READY=1\n") && ready.contains("STATUS=listening on http://"), "{ready}");
+    server.signal("TERM");
+    assert_eq!(told(), "STOPPING=1\n");
+    server.finish().exits(0);
+}
