@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize truth
+.PHONY: test lint setup build size bench sanitize truth manual
 
 # Formatting, lints, then every test, with what the tests need installed first; at last the sanitizer.
 test: setup lint
@@ -29,6 +29,10 @@ setup:
 
 build:
 	cargo build --release --locked
+
+# Manual pages and completions of both programs, in target/manual.
+manual:
+	cargo run --quiet --release --locked -p packaging -- target/manual
 
 # Packages, build time and program size of the tool, which stays small.
 size:

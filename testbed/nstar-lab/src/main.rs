@@ -1,40 +1,5 @@
-//! The `nstar-lab` program: experiments, the systems as servers, file sharing.
-
-mod flags;
-mod published;
-mod systems;
-
-/// One module per command; each reads as its stages in order.
-mod commands {
-    pub(crate) mod lab;
-    pub(crate) mod series;
-    pub(crate) mod share;
-    pub(crate) mod steps;
-}
-
-use clap::Parser;
-use nstar::exit::{self, Exit, Failure};
-
-use crate::{
-    commands::{lab, share, steps},
-    flags::{Command, Flags},
-};
+//! The `nstar-lab` program.
 
 fn main() -> std::process::ExitCode {
-    let words = systems::with_file(std::env::args_os().collect());
-    exit::end(words.and_then(|words| run(&Flags::parse_from(words))))
-}
-
-fn run(flags: &Flags) -> Result<Exit, Failure> {
-    match &flags.command {
-        None => lab::run(&flags.lab),
-        Some(Command::Run(flags)) => lab::run(flags),
-        Some(Command::Serve(system)) => system.run(),
-        Some(Command::Share(flags)) => share::run(flags),
-        Some(Command::Database(flags)) => steps::database_server::run(flags),
-        Some(Command::Fill(steps::Fill::Bookings(flags))) => steps::fill::bookings(flags),
-        Some(Command::Prove(steps::Prove::Bookings(flags))) => steps::bookings::prove(flags),
-        Some(Command::AwaitPeers(flags)) => steps::peers::run(flags),
-        Some(Command::Guard) => nstar::commands::experiment::guard(),
-    }
+    nstar_lab::main()
 }

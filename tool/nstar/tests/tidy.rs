@@ -54,6 +54,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["agent", "analysis", "bus", "experiment", "import", "live", "load", "report", "sweep", "symbols"],
     ),
     ("bench", &["database-server", "experiment", "observe", "share"]),
+    ("packaging", &["nstar", "nstar-lab"]),
     ("truth", &["database-server"]),
     // And every system.
     (

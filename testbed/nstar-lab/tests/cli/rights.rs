@@ -199,3 +199,23 @@ fn a_manager_of_services_is_told_when_a_server_is_ready_and_when_it_stops() {
     assert_eq!(told(), "STOPPING=1\n");
     server.finish().exits(0);
 }
+
+/// The configurations that packages bring are valid, and listen where the units say.
+#[test]
+fn shipped_configurations_are_valid_and_their_sockets_fit() {
+    let place = Place::beside_others();
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    for system in ["files", "accounts", "booking", "sink", "index", "peer"] {
+        let text =
+            fs::read_to_string(packaging.join(format!("config/{system}.toml"))).expect("a configuration");
+        let file = place.write("config.toml", text);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("permissions");
+        let words = ["serve", system, "--config", "config.toml", "--print-config"];
+        let printed = place.nstar(words).run().exits(0);
+        let listen =
+            printed.stdout.lines().find_map(|line| line.strip_prefix("listen = ")).expect("an address");
+        let unit =
+            fs::read_to_string(packaging.join(format!("systemd/nstar-{system}.socket"))).expect("a unit");
+        assert!(unit.contains(&format!("ListenStream={}\n", listen.trim_matches('"'))), "{unit}");
+    }
+}
