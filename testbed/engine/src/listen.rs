@@ -72,8 +72,9 @@ impl Listeners {
     /// Ends what an earlier start has the sockets beyond the first `count` listen to: clients that the system gives to one
     /// that nobody accepts from would wait for ever.
     fn keep_quiet_beyond(&self, count: usize) {
-        for unused in self.sockets.iter().skip(count) {
-            // It fails only where the socket does not listen.
+        let listens = |socket: &&OwnedFd| sockopt::socket_acceptconn(socket).unwrap_or(false);
+        for unused in self.sockets.iter().skip(count).filter(listens) {
+            // One that does not listen would keep the mark, and its connections with it.
             let _ = shutdown(unused, Shutdown::Both);
         }
     }
