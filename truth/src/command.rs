@@ -21,7 +21,7 @@ use crate::{
     case::{self, Case},
     changes,
     grade::{Grade, Said},
-    neighbour::Disturb,
+    neighbour::{self, Disturb},
     run::{self, Judge, Servers},
     server::Serve,
     table::{self, Row},
@@ -52,6 +52,10 @@ struct Options {
     /// Run one case at a time. Otherwise those that leave the host idle are measured side by side
     #[arg(long)]
     alone: bool,
+    /// What keeps a processor busy beside every case that has no such neighbour of its own: `burn=33%` of it, or
+    /// `job=1s/5s`. Cases are then run one at a time
+    #[arg(long, value_parser = neighbour::read)]
+    beside: Option<String>,
     /// How often to run each
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -65,7 +69,7 @@ struct Options {
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["short", "keep", "nstar"])]
     read: Vec<PathBuf>,
     /// Change servers and say how well `nstar predict` knew it; names are then those of changes
-    #[arg(long, conflicts_with_all = ["short", "read", "list", "start", "rounds"])]
+    #[arg(long, conflicts_with_all = ["short", "read", "list", "start", "rounds", "beside"])]
     changes: bool,
     /// List the cases instead
     #[arg(long)]
@@ -203,6 +207,9 @@ fn wanted(options: &Options) -> Result<Vec<Case>, Trouble> {
     let fits = |name: &String| names.contains(&name) || parts.iter().any(|part| name.contains(*part));
     cases.retain(|case| options.cases.is_empty() || fits(&case.name));
     cases.retain(|case| !options.short || case.short);
+    for case in cases.iter_mut().filter(|case| case.beside.is_none()) {
+        case.beside.clone_from(&options.beside);
+    }
     Ok(cases)
 }
 

@@ -24,6 +24,8 @@ pub struct Said {
     pub users_ci: Option<[u64; 2]>,
     /// How sure it was, in its own words or as a probability.
     pub confidence: String,
+    /// The same as a probability, 0 to 1; `None` where it is in words.
+    pub probability: Option<f64>,
     /// Whether it counts as sure.
     pub sure: bool,
     /// Whether it said that the run is inconclusive.
@@ -69,7 +71,8 @@ impl Said {
         let text = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(lacks);
         let end = |place: usize| verdict["users_at_saturation_ci"][place].as_u64();
         let holder = text(&bottleneck["holder"])?;
-        let (confidence, sure) = confidence(bottleneck);
+        let probability = ["confidence", "probability"].iter().find_map(|key| bottleneck[*key].as_f64());
+        let (confidence, sure) = confidence(probability, bottleneck);
         Ok(Self {
             kind: text(&bottleneck["kind"])?,
             holder: holder.split(" (pid").next().unwrap_or_default().to_owned(),
@@ -77,6 +80,7 @@ impl Said {
             users: verdict["users_at_saturation"].as_u64(),
             users_ci: end(0).zip(end(1)).map(|(low, high)| [low, high]),
             confidence,
+            probability,
             sure,
             inconclusive: verdict["inconclusive"].as_array().is_some_and(|doubts| !doubts.is_empty()),
             elapsed_s: run["elapsed_s"].as_f64().ok_or_else(lacks)?,
@@ -99,6 +103,11 @@ impl Said {
         }
     }
 
+    /// Whether it named a bottleneck, or said that there is none.
+    pub fn claims(&self) -> bool {
+        !self.inconclusive && self.kind != "unknown"
+    }
+
     fn wrong(&self) -> Grade {
         if self.sure { Grade::SurelyWrong } else { Grade::Wrong }
     }
@@ -115,9 +124,8 @@ impl Said {
 }
 
 /// The confidence as said, and whether that is sure: a probability where the file holds one, otherwise a word.
-fn confidence(bottleneck: &Value) -> (String, bool) {
-    let number = ["confidence", "probability"].iter().find_map(|key| bottleneck[*key].as_f64());
-    match (number, bottleneck["confidence"].as_str()) {
+fn confidence(probability: Option<f64>, bottleneck: &Value) -> (String, bool) {
+    match (probability, bottleneck["confidence"].as_str()) {
         (Some(probability), _) => (format!("{:.0} %", probability * 100.0), probability >= SURE),
         (None, Some(word)) => (word.to_owned(), ["high", "medium"].contains(&word)),
         (None, None) => ("?".to_owned(), false),

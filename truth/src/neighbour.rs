@@ -38,6 +38,14 @@ impl Disturb {
     }
 }
 
+/// Reads what a neighbour does from the command line.
+///
+/// # Errors
+/// Where there is no such neighbour.
+pub(crate) fn read(what: &str) -> Result<String, String> {
+    parse(what).map(|_| what.to_owned())
+}
+
 /// The time busy in each round, and the length of a round.
 fn parse(what: &str) -> Result<(Duration, Duration), String> {
     match what.split_once('=') {
@@ -46,7 +54,7 @@ fn parse(what: &str) -> Result<(Duration, Duration), String> {
             let (busy, round) = times.split_once('/').ok_or_else(|| format!("'{times}': like 1s/5s"))?;
             Ok((duration(busy)?, duration(round)?))
         }
-        _ => Err(format!("'{what}' is no neighbour")),
+        _ => Err(format!("'{what}' is no neighbour; give burn=33% or job=1s/5s")),
     }
 }
 

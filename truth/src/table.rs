@@ -126,7 +126,31 @@ fn sum(rows: &[Row]) -> String {
         right(|said, (throughput, _)| said.has_throughput(throughput)),
         right(|said, (_, users)| said.has_users(users)),
     );
-    text + &times(all.iter().map(|(_, said)| said.elapsed_s).collect())
+    text + &calibration(&all) + &times(all.iter().map(|(_, said)| said.elapsed_s).collect())
+}
+
+/// Ends of the ranges of probability over which verdicts are counted.
+const ENDS: [f64; 5] = [0.6, 0.8, 0.9, 0.95, 1.0];
+
+/// How many verdicts were right of those said with about the same probability, and how many should have been.
+fn calibration(all: &[(&Case, &Said)]) -> String {
+    let said: Vec<(f64, bool)> = all
+        .iter()
+        .filter(|(_, said)| said.claims())
+        .filter_map(|(case, said)| Some((said.probability?, said.grade(case) == Grade::Right)))
+        .collect();
+    let part = |ends: &[f64]| {
+        let last = ends[1] == ENDS[ENDS.len() - 1];
+        let within = said.iter().filter(|(sure, _)| *sure >= ends[0] && (*sure < ends[1] || last));
+        let (count, right, expected) =
+            within.fold((0, 0, 0.0), |(count, right, expected), (sure, is_right)| {
+                (count + 1, right + usize::from(*is_right), expected + sure)
+            });
+        let range = format!("{:.0} to {:.0} %", ends[0] * 100.0, ends[1] * 100.0);
+        (count > 0).then(|| format!("{range}: {right} of {count} ({expected:.1} expected)"))
+    };
+    let parts: Vec<String> = ENDS.windows(2).filter_map(part).collect();
+    if parts.is_empty() { String::new() } else { format!("Right of those said with {}.\n", parts.join("; ")) }
 }
 
 /// How long the runs took.

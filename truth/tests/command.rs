@@ -31,14 +31,44 @@ fn a_name_means_one_case_and_a_part_of_it_all_that_hold_it() {
 
 /// A run file with this verdict on the case `lock`, which is stopped at 100 requests a second with one user.
 fn kept(kind: &str, confidence: &str) -> TempDir {
+    said_of_lock(kind, &format!("\"{confidence}\""), "[]")
+}
+
+/// The same with the confidence as JSON has it, and with doubts.
+fn said_of_lock(kind: &str, confidence: &str, doubts: &str) -> TempDir {
     let folder = TempDir::new().expect("a folder");
     let file = format!(
         r#"{{"elapsed_s": 21.4, "verdict": {{"users_at_saturation": 1, "users_at_saturation_ci": [1, 2], "throughput_max_per_s": 99.0,
-            "bottleneck": {{"kind": "{kind}", "holder": "server (pid 12)", "confidence": "{confidence}"}},
-            "inconclusive": []}}}}"#
+            "bottleneck": {{"kind": "{kind}", "holder": "server (pid 12)", "confidence": {confidence}}},
+            "inconclusive": {doubts}}}}}"#
     );
     fs::write(folder.path().join("lock.json"), file).expect("a run file");
     folder
+}
+
+/// Verdicts without a claim, and those in words, are not counted.
+#[test]
+fn the_table_tells_how_often_verdicts_were_right_by_how_sure_they_were() {
+    let rounds = [
+        said_of_lock("lock", "0.98", "[]"),
+        said_of_lock("lock", "0.65", "[]"),
+        said_of_lock("cpu", "0.75", "[]"),
+        said_of_lock("cpu", "0.55", r#"["it may be something else"]"#),
+        kept("lock", "high"),
+    ];
+    let read = rounds.iter().flat_map(|folder| ["--read".to_owned(), folder.path().display().to_string()]);
+    let words: Vec<String> = ["lock".to_owned()].into_iter().chain(read).collect();
+    let output = truth(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let expected =
+        "Right of those said with 60 to 80 %: 1 of 2 (1.4 expected); 95 to 100 %: 1 of 1 (1.0 expected).";
+    assert!(text(&output.stdout).contains(expected), "{output:?}");
+}
+
+#[test]
+fn a_neighbour_that_is_none_is_refused() {
+    let output = truth(&["lock", "--beside", "noise"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("'noise' is no neighbour"), "{output:?}");
 }
 
 #[test]
