@@ -217,6 +217,35 @@ fn a_knee_that_settles_slowly_gets_the_time_it_needs() {
     assert!(knee.steady && (knee.throughput_per_s / 10_000.0 - 1.0).abs() < 0.02, "{knee:?}");
 }
 
+/// A server does a tenth of its work in the first second, while it is cold: it is driven for so long before the first step.
+#[test]
+fn a_cold_start_is_in_no_figure() {
+    let mut search = Search::new(up_to(16));
+    let mut curve = Curve::new(|n| 1_000.0 * f64::from(n.min(4)));
+    let mut cold = Curve::new(|n| 100.0 * f64::from(n.min(4)));
+    let (mut users_now, mut warm_ups) = (0, Vec::new());
+    while search.next() != Next::Finished {
+        let ticks = match search.next() {
+            Next::WarmUp { users, for_us } => {
+                warm_ups.push((users, for_us));
+                cold.ticks(users, for_us)
+            }
+            Next::Begin { users, for_us } => {
+                users_now = users;
+                curve.ticks(users, for_us)
+            }
+            Next::Extend { for_us } => curve.ticks(users_now, for_us),
+            Next::Finished => break,
+        };
+        search.add(&ticks);
+    }
+    assert_eq!(warm_ups, [(1, 1_000_000)]);
+    let steps = search.into_steps();
+    let alone = &steps[0].step;
+    assert!(alone.users == 1 && (alone.throughput_per_s / 1_000.0 - 1.0).abs() < 0.03, "{alone:?}");
+    assert!((alone.response_time_us.mean / 1_000.0 - 1.0).abs() < 0.1, "{alone:?}");
+}
+
 /// Ten times as noisy as a Poisson stream: wide intervals, but no false certainty.
 #[test]
 fn noise() {

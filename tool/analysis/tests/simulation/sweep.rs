@@ -151,6 +151,32 @@ fn spent_us(steps: &[MeasuredStep]) -> u64 {
     measured.flat_map(|one| &one.ticks).map(|tick| tick.length_us).sum()
 }
 
+/// Most figures of a report are those of N*, so that no step further from it than a seventh is measured for longer.
+#[test]
+fn the_step_at_the_knee_is_measured_longest() {
+    let systems = [
+        System::constant(1, 10_000.0, 0.0),
+        System::constant(4, 20_000.0, 0.0),
+        System::exponential(1, 1_000.0, 10_000.0),
+        System::exponential(4, 2_000.0, 8_000.0),
+    ];
+    for (system, seed) in systems.iter().flat_map(|system| (0..5).map(move |seed| (*system, seed))) {
+        let steps = sweep(system, options(), seed);
+        let star = conclude(&steps, system.think.mean_us()).users.expect("N*");
+        let is_at_star = |step: &&MeasuredStep| step.step.users.abs_diff(star) * 7 <= star;
+        let (at_star, others): (Vec<_>, Vec<_>) = steps.iter().partition(is_at_star);
+        let longest_us = |steps: Vec<&MeasuredStep>| {
+            steps.into_iter().map(|step| spent_us(std::slice::from_ref(step))).max()
+        };
+        let (at_star_us, others_us) = (longest_us(at_star), longest_us(others));
+        // The last slice of a step may be one more or less.
+        assert!(
+            at_star_us.map(|us| us + 20_000) >= others_us,
+            "{system:?}, seed {seed}: {at_star_us:?}, {others_us:?}"
+        );
+    }
+}
+
 /// The default sweep takes about as long as it is allowed.
 #[test]
 fn keeps_to_its_time() {
