@@ -1,5 +1,7 @@
 //! Experiments on programs of others.
 
+mod lacking;
+
 use std::{
     fs,
     path::PathBuf,
@@ -126,6 +128,7 @@ fn programs_that_do_not_start_are_told_with_what_they_said() {
             "[\"sh\", \"-c\", \"echo waiting for godot; sleep 600\"]",
             "not ready within 1s: waited for connections at 127.0.0.1",
         ),
+        ("[\"sh\", \"-c\", \"echo waiting for godot; sleep 600\"]", "Its last lines: waiting for godot"),
     ];
     let ports = "ports = [\"web\"]\nready_within = \"1s\"\nenvironment = { SLEEP = \"${sleep}\" }";
     for (command, word) in cases {
@@ -206,6 +209,7 @@ fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
             ["mine.toml:3", "unknown key `port` in [[process]], did you mean `ports`?"],
         ),
         ("sleep = [1, 20]", "sleep = []", ["mine.toml:9", "a list of at least one value"]),
+        ("sleep = [1, 20]", "", ["mine.toml:8", "a table of lists, such as workers = [1, 2, 4]"]),
         ("sleep = [1, 20]", "sleep = [1]", ["mine.toml:8", "one alone is compared with nothing"]),
         ("sleep = [1, 20]", "sleep = [1, 1]", ["mine.toml:8", "1 is there twice"]),
         ("users = 2", "users = [2, 1]", ["mine.toml:3", "an ascending list"]),
