@@ -17,8 +17,7 @@ use crate::{
     target::Watch,
 };
 
-/// How often a listener is told, microseconds of measuring: twice a second. Estimates and samples of so short a time cost
-/// less than a thousandth of a processor.
+/// How often a listener is told, microseconds of measuring: twice a second.
 const TELL_US: u64 = 500_000;
 
 /// Resources are told from at least so much time, microseconds: two samples.
@@ -86,7 +85,7 @@ pub(crate) fn step_done(search: &Search, step: &Step, stage: &mut Stage<'_>) {
 pub(crate) fn resources(watch: &Watch, seen: Seen<'_>, generator_threads: u32) -> Option<Vec<Resource>> {
     let step = match seen {
         Seen::Complete(step) => {
-            let usage = watch.usage(step.measurement.window, &[], &[]);
+            let usage = watch.usage(&step.measurement, &[]);
             Step { users: step.users, generator: step.generator, usage, ..Step::default() }
         }
         Seen::UnderWay(users, ticks) => {
