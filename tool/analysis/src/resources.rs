@@ -13,6 +13,7 @@ mod locks;
 mod meanwhile;
 mod memory_limit;
 mod process;
+mod replaced;
 mod samples;
 
 pub use connection_limits::{PortUse, TableUse};
@@ -26,6 +27,7 @@ pub use memory_limit::MemoryUse;
 pub use process::{
     Average, FULL_THREAD, Group, IoLimitUse, QuotaUse, States, ThreadFamilyUse, ThreadUse, Waiters,
 };
+pub use replaced::{Replacement, replaced};
 
 use crate::counters::{Counters, DatabaseSample, Role, ThreadLook};
 use crate::run::HostName;

@@ -10,8 +10,13 @@ mod unread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
+use analysis::counters::ServerAddress;
+
 use crate::kernel_files::Pid;
 use namespaces::Namespace;
+
+/// What every service of a system may be connected to, whatever it serves: its log, its bus, its names.
+const SYSTEM_SOCKETS: [&str; 4] = ["/run/systemd/", "/run/dbus/", "/run/nscd/", "/var/run/nscd/"];
 
 /// The other end of a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +25,13 @@ pub(crate) enum Callee {
     Tcp(String, SocketAddr),
     /// The inode of a listening unix socket.
     Unix(u64),
+}
+
+/// A name of a unix socket as people write it: abstract ones begin with an `@` in place of a zero byte.
+pub(crate) fn unix_address(name: &[u8]) -> ServerAddress {
+    let (mark, name) = name.strip_prefix(b"\0").map_or(("", name), |rest| ("@", rest));
+    let name = String::from_utf8_lossy(name);
+    ServerAddress::Unix { path: format!("{mark}{}", name.trim_end_matches('\0')) }
 }
 
 /// Who calls an address, and who listens there.
@@ -72,6 +84,30 @@ impl Topology {
             load_is_far: false,
             is_behind: false,
             generators: Vec::new(),
+        }
+    }
+
+    /// The addresses that its processes call, and that processes of this host serve which may not be looked into: those of
+    /// another user, or of a container that cannot be seen from here.
+    #[must_use]
+    pub fn tiers_out_of_sight(&self) -> Vec<ServerAddress> {
+        let owner = |inode: &u64| self.listeners.get(inode).copied().flatten();
+        let unseen =
+            |call: &Call| !call.listeners.is_empty() && call.listeners.iter().all(|one| owner(one).is_none());
+        let calls = self.calls.iter().filter(|(_, call)| unseen(call));
+        calls.filter_map(|(callee, _)| self.address_of(callee)).collect()
+    }
+
+    /// Where a callee is reached; `None` for a unix socket that has gone, or is the system's own.
+    fn address_of(&self, callee: &Callee) -> Option<ServerAddress> {
+        match callee {
+            Callee::Tcp(_, address) => Some(ServerAddress::Tcp { address: *address }),
+            Callee::Unix(inode) => {
+                let mut sockets = self.namespaces.iter().flat_map(Namespace::unix_sockets);
+                let socket = sockets.find(|socket| socket.inode == *inode)?;
+                let is_system = |path: &&str| socket.name.starts_with(path.as_bytes());
+                SYSTEM_SOCKETS.iter().all(|path| !is_system(path)).then(|| unix_address(&socket.name))
+            }
         }
     }
 

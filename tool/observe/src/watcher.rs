@@ -185,6 +185,11 @@ impl Watcher {
         covering(&self.shared.lock().samples, (start_us, end_us)).to_vec()
     }
 
+    /// Reads all samples so far, in order of time.
+    pub fn read<T>(&self, reader: impl FnOnce(&[Counters]) -> T) -> T {
+        reader(&self.shared.lock().samples)
+    }
+
     /// Starts, or stops, to look about 25 times a second at the futexes that threads wait for.
     pub fn look_closely(&self, closely: bool) {
         self.shared.lock().closely = closely;

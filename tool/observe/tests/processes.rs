@@ -291,11 +291,14 @@ fn a_process_that_ends_is_left_out() {
 fn a_restarted_server_is_found_again() {
     let mut server = Server::start("listen 127.0.0.1:0");
     let watcher = watch(&server);
+    sample_until(&watcher, |_, last| last.processes.iter().any(|one| one.pid == server.pid()));
     server.end();
     let again = Server::start(&format!("listen {}", server.addr));
     let (_, last) = sample_until(&watcher, |_, last| last.processes.iter().any(|one| one.pid == again.pid()));
     assert_eq!(process(&last, again.pid()).role, Role::Server);
     assert_eq!((watcher.topology().servers, last.listeners.len()), (vec![again.pid()], 1));
+    let told = watcher.read(analysis::resources::replaced).expect("another serves");
+    assert_eq!((told.before.pid, told.after.pid), (Some(server.pid()), Some(again.pid())));
 }
 
 #[test]

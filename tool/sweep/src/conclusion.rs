@@ -98,6 +98,8 @@ impl<'a> Gathered<'a> {
             kind: measured.kind,
             unwatched: watch.unwatched.clone(),
             sockets_unread: watch.sockets_unread(),
+            replaced: watch.replaced(),
+            tiers_not_watched: watch.tiers_not_watched(),
             agents: watch.agent_troubles(),
             rest: measured.rest.map(|rest| usage_at_rest(watch, rest)).unwrap_or_default(),
             database: measured.database.map(DatabaseWatch::watched),

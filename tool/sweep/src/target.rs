@@ -3,8 +3,8 @@
 use std::{cell::RefCell, collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use analysis::{
-    counters::{Counters, DatabaseSample, Process, Role, ThreadLook},
-    resources::{Usage, usage},
+    counters::{Counters, DatabaseSample, Process, Role, ServerAddress, ThreadLook},
+    resources::{Replacement, Usage, replaced, usage},
     run::{AgentTrouble, Measurement, Processes, ServerUnwatched, SocketsUnread},
 };
 use load::{ProbeReport, RequestTotal};
@@ -135,6 +135,21 @@ impl Watch {
         let now_us = monotonic_us();
         let recent = self.covering((now_us.saturating_sub(RECENT_US), now_us.saturating_sub(PERIOD_US)));
         self.elsewhere.borrow_mut().follow(&recent);
+    }
+
+    /// The server that took the place of one that ended, if one did, beside this process.
+    pub(crate) fn replaced(&self) -> Option<Replacement> {
+        self.watcher.read(replaced)
+    }
+
+    /// The addresses of tiers that run beside this process, and whose processes may not be looked into.
+    pub(crate) fn tiers_not_watched(&self) -> Vec<ServerAddress> {
+        // Those who observe elsewhere may well see them.
+        if self.elsewhere.borrow().is_empty() {
+            self.watcher.topology().tiers_out_of_sight()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Takes a sample now, so that one lies at the border of a measurement.

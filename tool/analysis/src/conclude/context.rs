@@ -1,6 +1,7 @@
 //! What a conclusion needs to know beside the measurements.
 
-use crate::resources::Usage;
+use crate::counters::ServerAddress;
+use crate::resources::{Replacement, Usage};
 use crate::run::{AgentTrouble, FewerUsers, GeneratorTrouble, LoadShape, ServerUnwatched, SocketsUnread};
 use crate::verdict::WatchedDatabase;
 use crate::{confirmation, tell_apart};
@@ -17,6 +18,10 @@ pub struct Context {
     pub unwatched: Option<ServerUnwatched>,
     /// The network namespaces of the server and of the tiers behind it of which the kernel did not tell all.
     pub sockets_unread: Vec<SocketsUnread>,
+    /// The server that took the place of one that ended meanwhile, if one did.
+    pub replaced: Option<Replacement>,
+    /// The addresses of tiers behind the server that run on this host, and whose processes may not be looked into.
+    pub tiers_not_watched: Vec<ServerAddress>,
     /// What agents on other hosts did not tell, each with the name of its host.
     pub agents: Vec<(String, AgentTrouble)>,
     /// What went wrong with one of several generators, each with its name.

@@ -7,7 +7,7 @@ use super::stalls::stalls;
 use super::verdict::casts_doubt;
 use super::{Context, RunKind, from_disk};
 use crate::laws::{idle_share, is_tested, worse_little};
-use crate::resources::HostUse;
+use crate::resources::{HostUse, Replacement};
 use crate::run::{
     Cause, GeneratorHost, ListenQueue, PERCENTILES, ResourceKind, ServerUnwatched, Step, Warning, errors,
 };
@@ -37,10 +37,12 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
     let causes = [
         context.interrupted.then_some(Cause::Interrupted),
         stalled(steps),
+        replaced(steps, context),
         requests_failed(steps),
         not_bounded(curve, context),
         not_watched(curve, context),
         sockets_unread(context),
+        tiers_not_watched(context),
         database(curve),
         curve.star().filter(|_| context.cold).and_then(from_disk::not_cold),
         generator_busy(curve)
@@ -83,6 +85,14 @@ fn stalled(steps: &[Step]) -> Option<Cause> {
     })
 }
 
+/// A server that ended and was started anew, with the step in which that was seen.
+fn replaced(steps: &[Step], context: &Context) -> Option<Cause> {
+    let Replacement { before, after, at_us, times } = context.replaced.clone()?;
+    let end_us = |step: &&Step| step.measurement.window.1;
+    let at = steps.iter().filter(|step| end_us(step) > at_us).min_by_key(end_us);
+    Some(Cause::ServerReplaced { before, after, users: at.map(|step| step.users), times })
+}
+
 fn requests_failed(steps: &[Step]) -> Option<Cause> {
     let mut errors = errors(steps);
     steps.iter().for_each(|step| add_errors(&mut errors, &step.measurement.unmeasured_errors));
@@ -121,6 +131,11 @@ fn not_watched(curve: &Curve, context: &Context) -> Option<Cause> {
 fn sockets_unread(context: &Context) -> Option<Cause> {
     let (first, others) = context.sockets_unread.split_first()?;
     Some(Cause::SocketsUnread { reason: first.clone(), others: others.len() as u64 })
+}
+
+fn tiers_not_watched(context: &Context) -> Option<Cause> {
+    let addresses = context.tiers_not_watched.clone();
+    (!addresses.is_empty()).then_some(Cause::TiersNotWatched { addresses })
 }
 
 /// A database that could not be watched as asked, or that seems not to be the server's.

@@ -7,6 +7,7 @@ use super::{
     AgentTrouble, DatabaseTrouble, GeneratorTrouble, KernelEvidence, Processes, Replicate, ServerUnwatched,
     Shares, SocketsUnread, Stalls, Words, known,
 };
+use crate::counters::ServerAddress;
 use crate::ticks::ErrorCounts;
 
 /// Something that makes the run less trustworthy.
@@ -83,6 +84,17 @@ pub enum Cause {
         /// How long nothing was answered, seconds.
         stalled_s: f64,
     },
+    /// The server ended, and another has served since.
+    ServerReplaced {
+        /// What served before.
+        before: Processes,
+        /// What served after it.
+        after: Processes,
+        /// Users of the step in which that was seen; absent where it was after all of them.
+        users: Option<u32>,
+        /// How often the server was replaced in all.
+        times: u64,
+    },
     /// Requests failed.
     RequestsFailed {
         /// Users of the first step where they did; absent where they failed only outside the measured parts.
@@ -113,6 +125,11 @@ pub enum Cause {
         reason: SocketsUnread,
         /// How many more namespaces there are of which less is known.
         others: u64,
+    },
+    /// Tiers behind the server run on this host, and their processes may not be looked into.
+    TiersNotWatched {
+        /// The addresses that the server, or a tier behind it, calls.
+        addresses: Vec<ServerAddress>,
     },
     /// An agent on another host did not tell all.
     AgentTrouble {
@@ -371,6 +388,7 @@ impl Cause {
             Self::TooUneven { .. } | Self::StillGrew { .. } => WarningKind::NotBounded,
             Self::NotWatched { .. }
             | Self::SocketsUnread { .. }
+            | Self::TiersNotWatched { .. }
             | Self::AgentTrouble { .. }
             | Self::DatabaseTrouble { .. }
             | Self::DatabaseIdle { .. } => WarningKind::NotObserved,
@@ -381,7 +399,7 @@ impl Cause {
             Self::GeneratorTrouble { .. } => WarningKind::Generators,
             Self::SharedCores { .. } => WarningKind::SharedCores,
             Self::NotSteady { .. } | Self::IdleUsers { .. } => WarningKind::NotSteady,
-            Self::Changed { .. } => WarningKind::Changed,
+            Self::Changed { .. } | Self::ServerReplaced { .. } => WarningKind::Changed,
             Self::Stalls(_) => WarningKind::Stalls,
             Self::NoInterval { .. } | Self::WideInterval { .. } | Self::FewResponses { .. } => {
                 WarningKind::TooShort

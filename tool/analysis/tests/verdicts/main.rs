@@ -15,6 +15,7 @@ mod misjudged;
 mod processors;
 mod qualified;
 mod queue;
+mod replaced;
 mod softirq;
 mod stalls;
 mod threads;

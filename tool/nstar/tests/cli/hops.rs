@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+use super::observe::far::{HIDDEN, nstar_is_hidden_or_skip, succeeds};
 use crate::common::{
-    support::{Place, Server},
-    verdict::{HTTP, ONE_MUTEX, kind, named, verdict},
+    support::{Place, Server, free_port},
+    verdict::{HTTP, ONE_MUTEX, kind, named, named_by, verdict},
 };
 
 /// A front without a limit of its own: a thread per connection, which forwards each request over a connection of its own
@@ -117,4 +118,59 @@ fn a_pool_behind_an_idle_front_is_held_by_the_tier_behind() {
 fn too_few_connections_to_a_tier_with_room_are_a_connection_pool() {
     let tiers = Tiers::start(FOUR_CONNECTIONS, NO_LIMIT);
     tiers.expect("connection-pool", &tiers.front);
+}
+
+/// A front of its own for each sweep, where nstar runs, before a server elsewhere: what runs both, and the front's address.
+fn front_before(behind: &Server, place: &Place) -> (String, String) {
+    let front = place.write("front.py", format!("{HTTP}{FRONT}")).display().to_string();
+    let (port, behind) = (free_port(), behind.address.port());
+    let ready = format!("import socket; socket.create_connection(('127.0.0.1', {port}))");
+    // The shell stays, so that nstar is not the first process of a namespace.
+    let script = format!(
+        "BEHIND={behind} python3 {front} {port} & until python3 -c \"{ready}\" 2> /dev/null; do sleep 0.1; done; \"$@\"; \
+         status=$?; kill $!; exit $status"
+    );
+    (script, format!("http://127.0.0.1:{port}/"))
+}
+
+/// Its processes belong to a user namespace that nstar is not in, so that they may not be looked into.
+#[test]
+fn a_tier_that_may_not_be_watched_is_told_with_what_would_show_it() {
+    if !succeeds(&["unshare", "--user", "true"]) {
+        eprintln!(
+            "SKIPPED a_tier_that_may_not_be_watched_is_told_with_what_would_show_it: it needs user namespaces"
+        );
+        return;
+    }
+    let behind = Server::python(&format!("{HTTP}{FOUR_WORKERS}"));
+    let place = Place::beside_others();
+    let (script, url) = front_before(&behind, &place);
+    let args = ["load", &url, "-c", "4", "-d", "3s", "-o", "run.json"];
+    let outcome = place.wrapped(["unshare", "--user", "sh", "-c", &script, "sh"], args).run();
+    let run = place.run_file();
+    let mut causes = run["warnings"].as_array().expect("warnings").iter().map(|warning| &warning["cause"]);
+    let cause = causes.find(|cause| cause["kind"] == "tiers-not-watched");
+    let expected = serde_json::json!([{ "family": "tcp", "address": behind.address.to_string() }]);
+    assert_eq!(cause.map(|cause| &cause["addresses"]), Some(&expected), "{outcome}");
+    outcome.says("Run nstar as root to see what they do.");
+}
+
+/// nstar sees the front, and of the server behind it nothing but the address that the front calls.
+#[test]
+fn an_upstream_that_nobody_observes_is_named_by_its_address() {
+    if !nstar_is_hidden_or_skip("an_upstream_that_nobody_observes_is_named_by_its_address") {
+        return;
+    }
+    let behind = Server::python(&format!("{HTTP}{FOUR_WORKERS}"));
+    let place = Place::beside_sleepers();
+    let (script, url) = front_before(&behind, &place);
+    let wrapper = HIDDEN.into_iter().chain(["sh", "-c", &script, "sh"]);
+    let sweep = || place.wrapped(wrapper.clone(), ["sweep", &url, "-c", "1..32", "-d", "2s"]).run();
+    let Some(run) = named_by(&place, 4, sweep) else { return };
+    let bottleneck = &verdict(&run)["bottleneck"];
+    assert_eq!(
+        (kind(&run), &bottleneck["holder"]),
+        ("upstream", &behind.address.to_string().into()),
+        "{bottleneck}"
+    );
 }

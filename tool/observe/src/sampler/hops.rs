@@ -12,7 +12,7 @@ use crate::netlink::NetlinkSockets;
 use crate::netlink::diag::{self, UnixSocket};
 use crate::proc::network::{TcpSocket, TcpState};
 use crate::topology::namespaces::Namespace;
-use crate::topology::{Call, Callee, Topology};
+use crate::topology::{Call, Callee, Topology, unix_address};
 
 /// Looking may take at most one part in this many of a processor: with thousands of connections it happens less often.
 const SHARE: u64 = 250;
@@ -227,7 +227,7 @@ fn count_unix(found: &mut BTreeMap<ServerAddress, Counted>, sockets: &[UnixSocke
     let listeners: BTreeMap<&[u8], &UnixSocket> =
         sockets.iter().filter(of_tiers).map(|socket| (socket.name.as_slice(), socket)).collect();
     for listener in listeners.values() {
-        let hop = &mut entry(found, address(&listener.name)).hop;
+        let hop = &mut entry(found, unix_address(&listener.name)).hop;
         hop.server = owner(topology, Some(listener.inode));
         if let Some(call) = topology.calls.get(&Callee::Unix(listener.inode)) {
             add_callers(hop, call);
@@ -241,7 +241,7 @@ fn count_unix(found: &mut BTreeMap<ServerAddress, Counted>, sockets: &[UnixSocke
         sockets.iter().map(|socket| (socket.inode, socket.receive_queue > 0)).collect();
     for socket in sockets.iter().filter(|socket| !socket.listening && listeners.contains_key(&*socket.name)) {
         let answered = socket.peer.and_then(|peer| unread.get(&peer)).copied().unwrap_or(false);
-        let counted = entry(found, address(&socket.name));
+        let counted = entry(found, unix_address(&socket.name));
         count(&mut counted.hop, unix_request(socket.receive_queue > 0, answered));
         counted.connections.insert(Connection::Unix(socket.inode), None);
     }
@@ -253,13 +253,6 @@ fn unix_request(unread: bool, answered: bool) -> Request {
         (_, true) => Request::None,
         _ => Request::Unclear,
     }
-}
-
-/// A name as people write it: abstract ones begin with an `@` in place of a zero byte.
-fn address(name: &[u8]) -> ServerAddress {
-    let (mark, name) = name.strip_prefix(b"\0").map_or(("", name), |rest| ("@", rest));
-    let name = String::from_utf8_lossy(name);
-    ServerAddress::Unix { path: format!("{mark}{}", name.trim_end_matches('\0')) }
 }
 
 fn entry(found: &mut BTreeMap<ServerAddress, Counted>, address: ServerAddress) -> &mut Counted {

@@ -2,10 +2,12 @@
 
 use std::io;
 
+use analysis::counters::ServerAddress;
 use analysis::run::{
     AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched, SocketsUnread,
 };
 
+use super::holders::server_address;
 use crate::number::{count, time};
 
 /// The reason why the server's processes could not be watched, as a part of a sentence.
@@ -68,6 +70,25 @@ fn less(tables: bool) -> &'static str {
     } else {
         "nothing is known of its connections and listen queues"
     }
+}
+
+/// Tiers behind the server that may not be looked into, and what to do: a sentence.
+pub(crate) fn tiers(addresses: &[ServerAddress]) -> String {
+    format!(
+        "The server calls {}, served by processes of this host that may not be watched: they belong to another user, or to a \
+         container. Run nstar as root to see what they do.",
+        listed(addresses)
+    )
+}
+
+/// Most addresses that are named.
+const ADDRESSES: usize = 4;
+
+fn listed(addresses: &[ServerAddress]) -> String {
+    let named: Vec<_> = addresses.iter().take(ADDRESSES).map(server_address).collect();
+    let others = addresses.len().saturating_sub(ADDRESSES);
+    let rest = if others > 0 { format!(" and {} more", count(others as u64)) } else { String::new() };
+    named.join(", ") + &rest
 }
 
 /// What an agent on another host did not tell, and what to do: a sentence.

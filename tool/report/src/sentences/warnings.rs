@@ -17,11 +17,13 @@ pub(crate) fn warning(cause: &Cause) -> String {
         Cause::Interrupted => INTERRUPTED.to_owned(),
         Cause::DebugBuild => DEBUG_BUILD.to_owned(),
         Cause::Stalled { users, completed, stalled_s } => stalled(*users, *completed, *stalled_s),
+        Cause::ServerReplaced { before, after, users, times } => replaced(before, after, *users, *times),
         Cause::RequestsFailed { first_users, errors, statuses } => failed(*first_users, errors, statuses),
         Cause::TooUneven { users } => too_uneven(*users),
         Cause::StillGrew { users } => still_grew(*users),
         Cause::NotWatched { reason } => not_watched(reason),
         Cause::SocketsUnread { reason, others } => unwatched::sockets(reason, *others),
+        Cause::TiersNotWatched { addresses } => unwatched::tiers(addresses),
         Cause::AgentTrouble { host, trouble } => unwatched::agent(host, trouble),
         Cause::DatabaseTrouble { database, reason } => database_trouble(database, reason),
         Cause::DatabaseIdle { database } => database_idle(database),
@@ -72,6 +74,17 @@ fn stalled(number: u32, completed: u64, stalled_s: f64) -> String {
          died, was stopped, or hangs.",
         users(number),
         count(completed)
+    )
+}
+
+fn replaced(before: &Processes, after: &Processes, number: Option<u32>, times: u64) -> String {
+    let at = number.map_or_else(String::new, |number| format!(" at {}", users(number)));
+    let in_all = if times > 1 { format!(" (the first of {} times)", count(times)) } else { String::new() };
+    format!(
+        "{} ended while it was measured{at}, and {} has served since{in_all}: figures from before and after are of different \
+         processes. Look for what ended it, and measure again.",
+        processes(before),
+        processes(after)
     )
 }
 

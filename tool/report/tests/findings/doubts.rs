@@ -1,5 +1,6 @@
 //! Doubts, warnings and limits to come, one of each kind.
 
+use analysis::counters::ServerAddress;
 use analysis::run::*;
 use analysis::ticks::ErrorCounts;
 
@@ -73,6 +74,8 @@ pub(super) fn causes() -> Vec<Cause> {
         Interrupted,
         DebugBuild,
         Stalled { users: 8, completed: 12_345, stalled_s: 4.2 },
+        ServerReplaced { before: nginx(), after: restarted(), users: Some(8), times: 1 },
+        ServerReplaced { before: nginx(), after: restarted(), users: None, times: 3 },
         RequestsFailed { first_users: Some(8), errors: failures(), statuses: vec![(500, 12), (404, 3)] },
         RequestsFailed { first_users: None, errors: failures(), statuses: Vec::new() },
         TooUneven { users: 64 },
@@ -120,6 +123,7 @@ pub(super) fn causes() -> Vec<Cause> {
     all.extend(meanwhile().into_iter().map(|meanwhile| {
         Cause::Stalls(analysis::run::Stalls { users: 8, share: 0.12, longest_s: 0.085, times: 14, meanwhile })
     }));
+    all.extend(tiers_not_watched());
     let of_agent = |trouble| Cause::AgentTrouble { host: "web".into(), trouble };
     all.extend(agent_troubles().into_iter().map(of_agent));
     let of_generator = |trouble| Cause::GeneratorTrouble { generator: "web-2".into(), trouble };
@@ -158,6 +162,10 @@ fn sockets_unread() -> Vec<Cause> {
     vec![with(closed(true), 0), with(closed(false), 1), with(closed(true), 1_200), with(not_answered, 0)]
 }
 
+fn restarted() -> Processes {
+    Processes { pid: Some(950), ..nginx() }
+}
+
 fn queue() -> ListenQueue {
     ListenQueue { port: 8080, waiting: 7, backlog: 128 }
 }
@@ -175,6 +183,14 @@ pub(super) fn server_unwatched() -> Vec<ServerUnwatched> {
         Unreadable { path: "/proc".into(), os_error: Some(2) },
         NoProcess,
     ]
+}
+
+/// Tiers that may not be watched, few and many.
+fn tiers_not_watched() -> [Cause; 2] {
+    let tcp = |port| ServerAddress::Tcp { address: ([127, 0, 0, 1], port).into() };
+    let socket = ServerAddress::Unix { path: "/run/php.sock".into() };
+    let many = (1..=6).map(|number| tcp(8000 + number)).collect();
+    [vec![tcp(3306), socket], many].map(|addresses| Cause::TiersNotWatched { addresses })
 }
 
 /// Everything that an agent may not tell, and why.
