@@ -7,7 +7,10 @@ use sweep::progress::Event;
 /// Notes what happened. Returns whether that is to be said in words, because nothing else shows it.
 pub(crate) fn note(known: &mut Known, event: &Event) -> bool {
     match event {
-        Event::UnexpectedStatus { .. } | Event::NothingToKeep { .. } | Event::DatabaseUnwatched { .. } => {
+        Event::UnexpectedStatus { .. }
+        | Event::NothingToKeep { .. }
+        | Event::DatabaseUnwatched { .. }
+        | Event::SocketsUnread { .. } => {
             return true;
         }
         Event::StepBegun { users, purpose, time } => {
