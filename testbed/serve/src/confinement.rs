@@ -156,11 +156,11 @@ pub fn refuse_root(rights: &Rights, listen: SocketAddr) -> Result<(), Failure> {
     }
     Err(Failure::usage(format!(
         "others can reach {listen}, and this server would have all rights of root there; name the user that it becomes \
-         with --user NAME, whose the files that it writes must be, or stay root with --user root"
+         with --user NAME (who must own the files that it writes), or stay root with --user root"
     )))
 }
 
-/// Becomes the user that the flags name, whose the folders are that the server keeps data in. Returns the user's name if the
+/// Becomes the user that the flags name, to whom the folders then belong that the server keeps data in. Returns the user's name if the
 /// flags name it or it is root.
 ///
 /// # Errors
