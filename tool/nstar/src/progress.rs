@@ -65,7 +65,7 @@ impl Listener for Progress {
         let is_for_views =
             matches!(event, Event::UnderWay(_) | Event::SoFar(_) | Event::Resources { .. } | Event::Searched);
         // A log wants no lines that are soon out of date.
-        if !is_for_views && !(passes && matches!(self, Progress::Lines)) {
+        if !(is_for_views || passes && matches!(self, Progress::Lines)) {
             self.show(&words(event), passes);
         }
     }

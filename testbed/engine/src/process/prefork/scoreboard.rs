@@ -18,8 +18,9 @@ const CLOSING: u64 = 3;
 
 /// The state of each worker, and whether the parent watches for waiting clients.
 ///
-/// The parent is notified when it should begin to watch: when no worker may take another connection. A worker writes its own state before it reads whether the parent watches. The parent does it the other way
-/// round, so one of the two sees the other.
+/// The parent is notified when it should begin to watch: when no worker may take another connection. A worker writes its own
+/// state before it reads whether the parent watches. The parent does it the other way round, so one of the two sees the
+/// other.
 #[derive(Debug)]
 pub(super) struct Scoreboard {
     /// One per worker, and one for the parent.
