@@ -90,10 +90,19 @@ fn a_tier_on_a_third_host_is_the_one_that_the_server_calls() {
     let web = Host::start(&place, front, "web", FORWARDS, &format!("{address} {port}"));
     let url = web.server.url("/");
     let sweep = ["sweep", &url, "-c", "1,8", "-d", "1s", "--observe", &web.observe, "--observe", &db.observe];
-    let outcome = place.wrapped(HIDDEN, sweep).run();
-    println!("{outcome}");
-    assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
-    let run = place.run_file();
+    let measured = || {
+        let outcome = place.wrapped(HIDDEN, sweep).run();
+        println!("{outcome}");
+        assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
+        place.run_file()
+    };
+    // On a busy machine the observers may hardly have had a look: then once more.
+    let called = |run: &Value| {
+        let edges = run["topology"]["edges"].as_array().cloned().unwrap_or_default();
+        edges.iter().any(|edge| edge["to"] == 2 && edge["from"][0] == 1)
+    };
+    let first = measured();
+    let run = if called(&first) { first } else { measured() };
     let topology = &run["topology"];
     let list = |key: &str| topology[key].as_array().cloned().unwrap_or_default();
     let hosts = list("nodes").into_iter().map(|node| node["processes"]["on"].clone()).collect::<Vec<_>>();
