@@ -139,7 +139,7 @@ fn colours_and_a_terminal_without_a_cursor_are_the_callers_choice() {
 fn an_interrupt_ends_the_view_and_the_sweep() {
     for action in ["interrupt", "interrupt twice"] {
         let place = Place::beside_others();
-        let seen = on_terminal(&place, (action, "requests"), &[], &["-c", "1,2,4,8", "-d", "2s"]);
+        let seen = on_terminal(&place, (action, "Measuring"), &[], &["-c", "1,2,4,8", "-d", "2s"]);
         let outcome = seen.outcome.exits(130);
         assert!(seen.screen.contains(LEAVE), "{action}: {outcome}{:?}", seen.screen);
         let (_, after) = seen.screen.rsplit_once(LEAVE).expect("given back");
