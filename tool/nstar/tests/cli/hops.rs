@@ -40,7 +40,7 @@ serve(keep, forward)
 const NO_LIMIT: &str = "serve(keep, lambda: time.sleep(0.02))";
 
 /// Four requests at a time take 20 ms each: at most 200 requests a second.
-const FOUR_WORKERS: &str = r#"
+pub(crate) const FOUR_WORKERS: &str = r#"
 workers = threading.Semaphore(4)
 def work():
     with workers: time.sleep(0.02)

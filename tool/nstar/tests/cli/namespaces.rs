@@ -14,6 +14,7 @@ use crate::common::{
     support::{Place, Server, free_port, is_root_or_skip, tool_program},
     verdict::{HTTP, kind, named_by, verdict},
 };
+use crate::hops::FOUR_WORKERS;
 
 /// A network namespace behind a virtual link, gone when dropped.
 struct Apart {
@@ -135,14 +136,6 @@ def forward():
         behind.sendall(b"GET / HTTP/1.1\r\nHost: behind\r\n\r\n")
         while behind.recv(4096): pass
 serve(keep, forward)
-"#;
-
-/// Four requests at a time take 20 ms each: at most 200 requests a second.
-const FOUR_WORKERS: &str = r#"
-workers = threading.Semaphore(4)
-def work():
-    with workers: time.sleep(0.02)
-serve(answer, work)
 "#;
 
 #[test]
