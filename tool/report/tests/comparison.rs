@@ -245,7 +245,7 @@ fn an_order_by_cpu_time_says_that_it_is_one() {
     let text = terminal(&comparison, &TerminalOptions { width: 400, ..TerminalOptions::default() });
     for words in [
         "threads is first by CPU time per request, as the generator was the limit: the next, epoll, takes 1.5 times as much.",
-        "The generator could not drive epoll and threads to the limit: where an order with them is claimed",
+        "The generator could not drive epoll and threads to the limit in every round: where an order with them is claimed",
     ] {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace(['\u{202f}', '\u{a0}'], " ");
         assert!(text.contains(words), "{text}");

@@ -82,7 +82,7 @@ pub enum OrderFinding {
     },
     /// Some variants are in order with others by CPU time per request, as the generator was the limit.
     ByCpuTime {
-        /// The variants that the generator could not drive further, fastest first.
+        /// The variants that the generator could not drive further in at least one round, fastest first.
         variants: Vec<String>,
     },
     /// Words from a file of an older version, which has no data beside them, or of a newer one.

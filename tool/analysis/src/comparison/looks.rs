@@ -17,6 +17,9 @@ use super::ratio::Ratio;
 
 /// Comparisons that claim a wrong order, at most, of all.
 const WRONG: f64 = 0.05;
+/// The share of them that goes to CPU time per request. It is kept for that from the first look on: that the generator became the
+/// limit later must not undo what was decided before.
+const BY_CPU: f64 = 0.2;
 /// A variant that missed more of the rounds of a look than this is left out of it: how much all scatter is seen in rounds that
 /// all completed.
 const MISSED: f64 = 0.5;
@@ -34,7 +37,7 @@ pub(crate) struct Row<'a> {
     pub(crate) speed: &'a [Option<f64>],
     /// Whether its throughput is only a lower bound.
     pub(crate) lower_bound: bool,
-    /// Whether that is because the generator was the limit.
+    /// Whether the generator was the limit in a round: in the others it was near, so that throughput tells little.
     pub(crate) generator_bound: bool,
 }
 
@@ -58,7 +61,7 @@ pub(crate) enum Progress {
 pub(crate) struct Standing {
     throughput: Seen,
     cpu: Seen,
-    /// For each variant, whether its throughput is a lower bound, and whether because of the generator.
+    /// For each variant, whether its throughput is a lower bound, and whether the generator was the limit in a round.
     bounds: Vec<(bool, bool)>,
     /// The variant that all others are compared with; `None`: all are compared with each other.
     baseline: Option<usize>,
@@ -106,14 +109,12 @@ pub(crate) fn standing(
     let rounds = throughput.iter().map(|row| row.of.len()).max()?;
     let by_cpu = rows.iter().any(|row| row.generator_bound);
     for Look { rounds, wrong } in looks(rounds, progress) {
-        // Where some are compared on a second figure, half of the errors may be its.
-        let wrong = if by_cpu { wrong / 2.0 } else { wrong };
         let open: Vec<usize> = (0..rows.len()).filter(|variant| standing.stays_in(*variant)).collect();
-        let look = Look { rounds, wrong };
+        let look = |share: f64| Look { rounds, wrong: share * wrong };
         standing.rounds = rounds;
-        standing.throughput.look(&open, &throughput, look, baseline, points);
+        standing.throughput.look(&open, &throughput, look(1.0 - BY_CPU), baseline, points);
         if by_cpu {
-            standing.cpu.look(&open, &cpu, look, baseline, points);
+            standing.cpu.look(&open, &cpu, look(BY_CPU), baseline, points);
         }
     }
     (!standing.throughput.differences.is_empty()).then_some(standing)
@@ -198,13 +199,19 @@ impl Standing {
     pub(crate) fn may_differ_by(&self, factor: f64) -> bool {
         let near = factor.ln();
         let is_open = |(one, other)| self.behind(one, other).is_none() && self.behind(other, one).is_none();
-        let may_differ = |(one, other): (usize, usize)| {
-            let by_cpu = [one, other].iter().any(|variant| self.bounds[*variant].1);
-            let seen = if by_cpu { &self.cpu } else { &self.throughput };
-            let interval = seen.differences.get(&(one, other));
-            interval.is_none_or(|Interval { ends: [low, high], .. }| *low <= -near || *high >= near)
+        let may_differ = |pair: &(usize, usize)| {
+            let reaches = |Interval { ends: [low, high], .. }: &Interval| *low <= -near || *high >= near;
+            self.figures(*pair).any(|seen| seen.differences.get(pair).is_none_or(reaches))
         };
-        self.throughput.differences.keys().any(|pair| is_open(*pair) && may_differ(*pair))
+        self.throughput.differences.keys().any(|pair| is_open(*pair) && may_differ(pair))
+    }
+
+    /// The figures that may yet put two variants in order.
+    fn figures(&self, (one, other): (usize, usize)) -> impl Iterator<Item = &Seen> {
+        let [one, other] = [one, other].map(|variant| self.bounds[variant]);
+        let throughput = (!one.0 || !other.0).then_some(&self.throughput);
+        let cpu = (one.1 || other.1).then_some(&self.cpu);
+        throughput.into_iter().chain(cpu)
     }
 
     /// Whether the next look is at this variant too: what others are compared with stays.
@@ -433,7 +440,6 @@ mod tests {
         }
     }
 
-    /// Where the generator was the limit, CPU time per request tells apart what throughput cannot.
     /// Half of a percent of scatter tells that two variants differ by less than 10 %, and not that they differ by 1 %.
     #[test]
     fn what_cannot_differ_much_is_known_before_the_order() {
@@ -450,6 +456,7 @@ mod tests {
         assert!(of([100.0, 100.1, 150.0], 0.1).may_differ_by(1.1), "nothing is known of the first two");
     }
 
+    /// Where the generator was the limit, CPU time per request tells apart what throughput cannot.
     #[test]
     fn lower_bounds_are_in_order_by_cpu_time() {
         let around = |figure: f64, scatter: f64| {
@@ -476,6 +483,26 @@ mod tests {
         let disturbed = |row| Row { generator_bound: false, ..row };
         let seen = see(disturbed(one), disturbed(other));
         assert_eq!((seen.behind(0, 1), seen.behind(1, 0)), (None, None));
+    }
+
+    /// A model that scatters was in order with one seven times as fast, and got no more rounds; then the generator became the limit
+    /// of another, the errors were shared out anew, and the order was lost.
+    #[test]
+    fn what_was_decided_stays_when_the_generator_becomes_the_limit() {
+        let figures: [Vec<Option<f64>>; 4] = [
+            [5_018.0, 4_420.0, 4_724.0].map(Some).to_vec(),
+            [731.0, 711.0, 840.0].map(Some).to_vec(),
+            [9_198.0, 9_682.0, 9_706.0, 7_658.0].map(Some).to_vec(),
+            [10_000.0, 9_662.0, 8_872.0, 9_850.0].map(Some).to_vec(),
+        ];
+        let rows = rows(&figures);
+        let see = |rows: &[Row<'_>]| {
+            standing(rows, None, Progress::Ended, &mut CriticalPoints::default()).expect("rounds")
+        };
+        let limited: Vec<_> = rows.iter().map(|row| Row { generator_bound: true, ..*row }).collect();
+        for pair in pairs(4) {
+            assert_eq!(see(&rows).behind(pair.0, pair.1), see(&limited).behind(pair.0, pair.1), "{pair:?}");
+        }
     }
 
     /// A slow variant was in order with one ten times as fast and needed no more rounds; later rounds of the fast one showed the

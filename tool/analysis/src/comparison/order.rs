@@ -100,7 +100,7 @@ fn standing_of(
             cpu_us: &entry.cpu_us_per_request_by_round,
             speed: &entry.processor_speed_by_round,
             lower_bound: entry.lower_bound,
-            generator_bound: entry.lower_bound && entry.generator_was_limit(),
+            generator_bound: entry.generator_was_limit(),
         }
     };
     standing(&compared.iter().map(row).collect::<Vec<_>>(), baseline, progress, points)
@@ -337,7 +337,9 @@ fn is_known(ratio: &Ratio) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Limit;
     use super::*;
+    use crate::run::{ResourceKind, Words};
     use crate::ticks::ErrorKind;
 
     /// A variant whose throughput is known to this share either way.
@@ -501,6 +503,30 @@ mod tests {
         ]);
         assert_eq!(places(&work), [Some([1, 2]), Some([1, 3]), Some([2, 3])]);
         assert_eq!(work.in_order, [["epoll", "poll"].map(str::to_owned)]);
+    }
+
+    /// One of the models filled the generator in three rounds of fourteen: its throughput in the others told little, and was
+    /// all that it was compared by.
+    #[test]
+    fn a_generator_that_was_the_limit_in_one_round_makes_cpu_time_count() {
+        let off = [0.0, 0.2, -0.2, 0.1, -0.1, 0.05];
+        let measured = |variant, cpu_us: f64| Entry {
+            throughput_by_round_per_s: off.map(|off| Some(1_000.0 * (1.0 + off))).into(),
+            cpu_us_per_request_by_round: off.map(|off| Some(cpu_us * (1.0 + off / 20.0))).into(),
+            ..entry(variant, 1_000.0, 0.1)
+        };
+        let mut uring = measured("uring", 20.0);
+        uring.throughput_by_round_per_s.reverse();
+        let epoll = measured("epoll", 30.0);
+        assert_eq!(places(&ordered(vec![uring.clone(), epoll.clone()])), [Some([1, 2]); 2]);
+        uring.bottleneck =
+            vec![Limit { kind: ResourceKind::Generator, holder: Words::default(), identity: None }];
+        let found = ordered(vec![uring, epoll]);
+        assert_eq!(places(&found), [Some([1, 1]), Some([2, 2])]);
+        assert_eq!(
+            found.ranking.last(),
+            Some(&OrderFinding::ByCpuTime { variants: vec!["uring".to_owned()] })
+        );
     }
 
     /// Ten variants that are the same: at most one comparison in twenty claims any order.

@@ -23,7 +23,8 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
             number::quantity(*times_cpu)
         ),
         OrderFinding::ByCpuTime { variants } => format!(
-            "The generator could not drive {} to the limit: where an order with {} is claimed, it is by CPU time per request.",
+            "The generator could not drive {} to the limit in every round: where an order with {} is claimed, it is by CPU time \
+             per request if not by throughput.",
             listed(variants),
             if variants.len() == 1 { "it" } else { "them" }
         ),
