@@ -30,7 +30,7 @@ pub use left_out::{Ending, LeftOut, LeftOutCause, ReadySign};
 pub use order::{StillOpen, order, still_open};
 pub use quantity::Quantity;
 pub use seen::{Case, Open, PairCount, Seen};
-pub use settled::has_settled;
+pub use settled::{has_settled, show_the_same};
 pub use shape::{Beside, Course, Gap, beside};
 pub(crate) use users::by_users;
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};

@@ -1,6 +1,7 @@
 //! Whether a load was long enough.
 
 use crate::run::Run;
+use crate::statistics::mean::{mean, standard_error};
 
 /// All users begin at once, and those with short requests end their first ones early. A load shorter than so many times what
 /// all but a tenth of the responses take is still about its beginning, however steady it looks: requests are counted when they
@@ -13,6 +14,16 @@ pub fn has_settled(run: &Run) -> bool {
         let slow_s = SLOW_RESPONSES * step.response_time_us.p90 / 1e6;
         step.steady && step.throughput_ci_per_s.is_some() && step.warmup_s + step.elapsed_s >= slow_s
     })
+}
+
+/// Loads of two lengths show the same if their throughputs differ by no more than this beyond chance.
+const SAME: f64 = 0.1;
+
+/// Whether longer loads show the throughput of shorter ones, from the logarithms of the ratios of all variants that had both:
+/// their mean is within [`SAME`] and its standard error. `false` if there are none.
+pub fn show_the_same(ratios: &[f64]) -> bool {
+    let error = if ratios.len() > 1 { standard_error(ratios) } else { 0.0 };
+    !ratios.is_empty() && mean(ratios).abs() <= SAME + error
 }
 
 #[cfg(test)]
