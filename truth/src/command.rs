@@ -33,6 +33,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Cases without load of their own that are measured at the same time.
 const SIDE_BY_SIDE: usize = 6;
 
+/// The exit code for a mistake on the command line.
+const USAGE: u8 = 2;
+
 /// Arguments of sweeps in the short form.
 const SHORT: [&str; 2] = ["--duration", "2s"];
 
@@ -105,7 +108,7 @@ pub fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("truth: {error}");
-            ExitCode::FAILURE
+            if matches!(error, Trouble::Usage(_)) { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -141,10 +144,8 @@ fn signals() -> Result<Arc<AtomicBool>, Trouble> {
 
 /// Measures servers before and after changes, and prints both beside what was predicted. Returns whether that was right.
 fn change(options: &Options) -> Result<bool, Trouble> {
-    let mut wanted = changes::all(&case::all().map_err(Trouble::Case)?).map_err(Trouble::Case)?;
-    let fits = |name: &str| options.cases.is_empty() || options.cases.iter().any(|part| name.contains(part));
-    wanted.retain(|(change, _)| fits(&change.name));
-    let nstar = options.nstar.clone().map_or_else(beside, Ok)?;
+    let wanted = wanted_changes(options)?;
+    let nstar = nstar(options)?;
     let own = tempfile::TempDir::new().map_err(Trouble::io("make a folder"))?;
     let keep = folder(options, 1)?.unwrap_or_else(|| own.path().to_owned());
     let mut cases: Vec<Case> = Vec::new();
@@ -158,34 +159,54 @@ fn change(options: &Options) -> Result<bool, Trouble> {
     let stop = signals()?;
     let judge = Judge { nstar: &nstar, arguments: &[], keep: Some(&keep), stop: &stop };
     let mut rows: Vec<_> = cases.iter().map(|case| Row { case, said: Vec::new() }).collect();
-    round(&mut rows, &judge, options.alone, |_| true);
+    // What a changed server is stopped by is not in the list, so that no verdict on it can be graded.
+    let mut well = !round(&mut rows, &judge, options.alone, |_| true).contains(&Fate::NotRun);
+    let is_measured = |name: &str| rows.iter().any(|row| row.case.name == name && !row.said.is_empty());
     let mut outcomes = Vec::new();
-    for (change, _) in &wanted {
+    let measured =
+        wanted.iter().filter(|(change, case)| is_measured(&change.name) && is_measured(&case.name));
+    for (change, _) in measured {
         match changes::outcome(change, &keep, &nstar) {
             Ok(outcome) => outcomes.push(outcome),
-            Err(trouble) => eprintln!("NOT PREDICTED {}: {trouble}", change.name),
+            Err(trouble) => {
+                eprintln!("NOT PREDICTED {}: {trouble}", change.name);
+                well = false;
+            }
         }
     }
     print!("{}", changes::table(&outcomes));
-    Ok(outcomes.len() == wanted.len() && changes::well(&outcomes))
+    Ok(well && changes::well(&outcomes))
+}
+
+/// The changes asked for, each with its case.
+fn wanted_changes(options: &Options) -> Result<Vec<(changes::Change, Case)>, Trouble> {
+    let mut all = changes::all(&case::all().map_err(Trouble::Case)?).map_err(Trouble::Case)?;
+    let holds = |name: &str, part: &String| name.contains(part.as_str());
+    let is_unknown = |part: &&String| !all.iter().any(|(change, _)| holds(&change.name, part));
+    if let Some(unknown) = options.cases.iter().find(is_unknown) {
+        return Err(Trouble::Usage(format!("there is no change '{unknown}'; see truth/changes.toml")));
+    }
+    let fits = |name: &str| options.cases.is_empty() || options.cases.iter().any(|part| holds(name, part));
+    all.retain(|(change, _)| fits(&change.name));
+    Ok(all)
 }
 
 /// Has nstar judge the cases. Returns whether all went well.
 fn measure(options: &Options, cases: &[Case], stop: &AtomicBool) -> Result<bool, Trouble> {
-    let nstar = options.nstar.clone().map_or_else(beside, Ok)?;
+    let nstar = nstar(options)?;
     let arguments = if options.short { &SHORT[..] } else { &[] };
     let mut rows: Vec<_> = cases.iter().map(|case| Row { case, said: Vec::new() }).collect();
-    let mut well = true;
+    let mut fates = Vec::new();
     for number in 1..=options.rounds {
         let keep = folder(options, number)?;
         let judge = Judge { nstar: &nstar, arguments, keep: keep.as_deref(), stop };
-        well &= round(&mut rows, &judge, options.alone, |_| true);
+        fates.extend(round(&mut rows, &judge, options.alone, |_| true));
         if options.short {
-            well &= round(&mut rows, &judge, options.alone, is_open);
+            fates.extend(round(&mut rows, &judge, options.alone, is_open));
         }
     }
     print!("{}", table::table(&rows));
-    Ok(well)
+    Ok(fates.into_iter().all(Fate::is_well))
 }
 
 /// The folder in which a round is kept, made where it is missing.
@@ -202,7 +223,7 @@ fn wanted(options: &Options) -> Result<Vec<Case>, Trouble> {
     let is_name = |part: &String| cases.iter().any(|case| case.name == *part);
     let (names, parts): (Vec<_>, Vec<_>) = options.cases.iter().partition(|part| is_name(part));
     if let Some(unknown) = parts.iter().find(|part| !cases.iter().any(|case| case.name.contains(**part))) {
-        return Err(Trouble::Case(format!("there is no case '{unknown}'; see --list")));
+        return Err(Trouble::Usage(format!("there is no case '{unknown}'; see --list")));
     }
     let fits = |name: &String| names.contains(&name) || parts.iter().any(|part| name.contains(*part));
     cases.retain(|case| options.cases.is_empty() || fits(&case.name));
@@ -213,12 +234,13 @@ fn wanted(options: &Options) -> Result<Vec<Case>, Trouble> {
     Ok(cases)
 }
 
-/// The nstar beside this program.
-fn beside() -> Result<PathBuf, Trouble> {
-    let path = env::current_exe().map_err(Trouble::io("find this program"))?.with_file_name("nstar");
+/// The nstar to judge: that which is named, or the one beside this program.
+fn nstar(options: &Options) -> Result<PathBuf, Trouble> {
+    let beside = || Ok(env::current_exe().map_err(Trouble::io("find this program"))?.with_file_name("nstar"));
+    let path = options.nstar.clone().map_or_else(beside, Ok)?;
     match path.exists() {
         true => Ok(path),
-        false => Err(Trouble::Case(format!(
+        false => Err(Trouble::Usage(format!(
             "there is no {}: build it, or name another with --nstar",
             path.display()
         ))),
@@ -227,7 +249,7 @@ fn beside() -> Result<PathBuf, Trouble> {
 
 fn start(cases: &[Case], stop: &AtomicBool) -> Result<bool, Trouble> {
     let [case] = cases else {
-        return Err(Trouble::Case("--start takes the name of one case".into()));
+        return Err(Trouble::Usage("--start takes the name of one case".into()));
     };
     let servers = Servers::start(case)?;
     println!("{}", servers.url());
@@ -253,18 +275,34 @@ fn read(cases: &[Case], folders: &[PathBuf]) -> Result<bool, Trouble> {
     Ok(!rows.iter().any(sure))
 }
 
-/// Adds a verdict to its row. Returns whether it stands for success.
-fn take(row: &mut Row, outcome: Result<Said, Trouble>) -> bool {
+/// What became of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Judged(Grade),
+    /// This machine lacks what it needs.
+    Skipped,
+    NotRun,
+}
+
+impl Fate {
+    /// Whether it stands for success.
+    fn is_well(self) -> bool {
+        !matches!(self, Fate::NotRun | Fate::Judged(Grade::SurelyWrong))
+    }
+}
+
+/// Adds a verdict to its row.
+fn take(row: &mut Row, outcome: Result<Said, Trouble>) -> Fate {
     match outcome {
         Ok(said) => {
             let grade = said.grade(row.case);
             row.said.push(said);
-            grade != Grade::SurelyWrong
+            Fate::Judged(grade)
         }
         Err(trouble) => {
             let skipped = trouble.is_lack() && env::var_os("CI").is_none();
             eprintln!("{} {}: {trouble}", if skipped { "SKIPPED" } else { "NOT RUN" }, row.case.name);
-            skipped
+            if skipped { Fate::Skipped } else { Fate::NotRun }
         }
     }
 }
@@ -274,19 +312,18 @@ fn is_open(row: &Row) -> bool {
     row.said.last().is_some_and(|said| said.grade(row.case) == Grade::Inconclusive)
 }
 
-/// Runs each of the wanted cases once: those that leave the host idle side by side, then the others one by one. Returns
-/// whether all went well.
-fn round(rows: &mut [Row], judge: &Judge, alone: bool, wanted: fn(&Row) -> bool) -> bool {
+/// Runs each of the wanted cases once: those that leave the host idle side by side, then the others one by one.
+fn round(rows: &mut [Row], judge: &Judge, alone: bool, wanted: fn(&Row) -> bool) -> Vec<Fate> {
     let numbers = (0..rows.len()).filter(|number| wanted(&rows[*number]));
     let (idle, busy): (VecDeque<_>, VecDeque<_>) =
         numbers.partition(|number| !alone && rows[*number].case.is_idle());
-    let mut well = true;
+    let mut fates = Vec::new();
     for (queue, width) in [(idle, SIDE_BY_SIDE), (busy, 1)] {
         for (number, outcome) in side_by_side(rows, judge, queue, width) {
-            well &= take(&mut rows[number], outcome);
+            fates.push(take(&mut rows[number], outcome));
         }
     }
-    well
+    fates
 }
 
 /// Runs cases from a queue, so many at a time.

@@ -19,6 +19,9 @@ pub enum Trouble {
     /// The case asks a stack for something that it cannot do.
     #[error("{0}")]
     Case(String),
+    /// The command line asks for something that there is not.
+    #[error("{0}")]
+    Usage(String),
     /// The suite was told to stop.
     #[error("interrupted")]
     Interrupted,

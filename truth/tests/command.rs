@@ -16,10 +16,17 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn an_unknown_case_is_named() {
-    let output = truth(&["no-such-case"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("there is no case 'no-such-case'; see --list"), "{output:?}");
+fn an_unknown_name_is_a_mistake_on_the_command_line() {
+    for (arguments, said) in [
+        (&["no-such-case"][..], "there is no case 'no-such-case'; see --list"),
+        (&["--changes", "no-such-change"], "there is no change 'no-such-change'; see truth/changes.toml"),
+        (&["--start", "lock-"], "--start takes the name of one case"),
+        (&["lock", "--nstar", "/nowhere/nstar"], "there is no /nowhere/nstar"),
+    ] {
+        let output = truth(arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains(said), "{output:?}");
+    }
 }
 
 #[test]
