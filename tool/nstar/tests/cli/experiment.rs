@@ -736,6 +736,13 @@ fn the_cookbook_compares_pools_of_php() {
 }
 
 #[test]
+fn the_cookbook_compares_a_program_with_itself() {
+    let place = Place::beside_others();
+    let Some(found) = cookbook(&place, "nothing-differs", "/usr/bin/python3") else { return };
+    assert_eq!(throughputs(&found).len(), 6);
+}
+
+#[test]
 fn the_cookbook_compares_two_databases() {
     let place = Place::beside_others();
     let programs = "/usr/bin/gunicorn /usr/sbin/mariadbd /usr/lib/postgresql/*/bin/postgres \
