@@ -7,6 +7,7 @@ use std::{os::fd::RawFd, time::Duration};
 
 use crate::{
     clock::{self, Micros},
+    control::Control,
     net,
 };
 
@@ -37,6 +38,25 @@ impl Looks {
     /// Lets the next look wait.
     pub(crate) fn postpone(&mut self) {
         self.next = clock::after(clock::now(), LOOK_EVERY);
+    }
+
+    /// Ends idle connections for so many clients that wait, if it is time for a look. `end` is told how many are wanted, and
+    /// returns how many it ended; the other loops are asked for the rest.
+    pub(crate) fn make_room(&mut self, waiting: usize, others: &Control, end: impl FnOnce(usize) -> usize) {
+        if self.take() {
+            let ended = end(waiting);
+            if ended < waiting {
+                others.want_room(waiting - ended);
+            }
+        }
+    }
+
+    /// Ends idle connections for clients that wait at other loops, as [`make_room`](Self::make_room) does.
+    pub(crate) fn make_room_for_others(&mut self, others: &Control, end: impl FnOnce(usize) -> usize) {
+        let wanted = others.room_wanted();
+        if wanted > 0 && self.take() {
+            others.made_room(end(wanted));
+        }
     }
 
     /// When a timer should remind of another look, unless one is set already.

@@ -152,27 +152,20 @@ impl<P: Poller, F: Factory> EventLoop<P, F> {
         if let Some(at) = self.looks.reminder() {
             self.reactor.timers.borrow_mut().set(at, Wakeup::Accept);
         }
-        if self.looks.take() {
-            let ended = self.end_idle(waiting);
-            if ended < waiting {
-                self.control.want_room(waiting - ended);
-            }
-        }
+        let end = |wanted| Self::end_idle(&self.reactor, &mut self.tasks, wanted);
+        self.looks.make_room(waiting, &self.control, end);
         Ok(())
     }
 
     fn make_room_for_others(&mut self) {
-        let wanted = self.control.room_wanted();
-        if wanted > 0 && self.looks.take() {
-            let ended = self.end_idle(wanted);
-            self.control.made_room(ended);
-        }
+        let end = |wanted| Self::end_idle(&self.reactor, &mut self.tasks, wanted);
+        self.looks.make_room_for_others(&self.control, end);
     }
 
     /// Ends the connections that have been idle longest. Returns how many.
-    fn end_idle(&mut self, wanted: usize) -> usize {
-        let ended = self.reactor.end_idle(wanted);
-        ended.iter().for_each(|&task| self.tasks.poll(task));
+    fn end_idle(reactor: &Reactor<P>, tasks: &mut Tasks<F::Service<Connection<P>>>, wanted: usize) -> usize {
+        let ended = reactor.end_idle(wanted);
+        ended.iter().for_each(|&task| tasks.poll(task));
         ended.len()
     }
 

@@ -181,27 +181,20 @@ impl<F: Factory> EventLoop<F> {
         if let Some(at) = self.looks.reminder() {
             self.reactor.timers.borrow_mut().set(at, Wakeup::Accept);
         }
-        if self.looks.take() {
-            let waiting = self.unadmitted.len() + self.acceptor.as_ref().map_or(0, Acceptor::waiting);
-            let ended = self.end_idle(waiting);
-            if ended < waiting {
-                self.control.want_room(waiting - ended);
-            }
-        }
+        let waiting = self.unadmitted.len() + self.acceptor.as_ref().map_or(0, Acceptor::waiting);
+        let end = |wanted| Self::end_idle(&self.reactor, &mut self.tasks, wanted);
+        self.looks.make_room(waiting, &self.control, end);
     }
 
     fn make_room_for_others(&mut self) {
-        let wanted = self.control.room_wanted();
-        if wanted > 0 && self.looks.take() {
-            let ended = self.end_idle(wanted);
-            self.control.made_room(ended);
-        }
+        let end = |wanted| Self::end_idle(&self.reactor, &mut self.tasks, wanted);
+        self.looks.make_room_for_others(&self.control, end);
     }
 
     /// Ends the connections that have been idle longest. Returns how many.
-    fn end_idle(&mut self, wanted: usize) -> usize {
-        let chosen = self.reactor.longest_idle(wanted);
-        chosen.iter().for_each(|&key| self.reactor.end_idle(key, |task| self.tasks.poll(task)));
+    fn end_idle(reactor: &Reactor, tasks: &mut Tasks<F::Service<Connection>>, wanted: usize) -> usize {
+        let chosen = reactor.longest_idle(wanted);
+        chosen.iter().for_each(|&key| reactor.end_idle(key, |task| tasks.poll(task)));
         chosen.len()
     }
 
