@@ -179,6 +179,32 @@ fn the_threads_that_use_the_time_are_known_by_their_names() {
     assert!(group.threads_left_out < 0.1, "{group:?}");
 }
 
+/// A sample covers some of ten thousand threads, and among them the one that works; a look at where threads wait fewer still.
+#[test]
+fn a_process_with_ten_thousand_threads_is_watched_with_bounded_work() {
+    let server = Server::start("crowd 127.0.0.1:0");
+    let watcher = watch(&server);
+    watcher.look_closely(true);
+    let cpu_us = |sample: &Counters| {
+        let threads = &process(sample, server.pid()).threads;
+        threads.iter().find(|thread| thread.name == "hash-1").map_or(0, |thread| thread.cpu_us)
+    };
+    let (_, last) = sample_until(&watcher, |_, last| cpu_us(last) > 300_000);
+    assert!(process(&last, server.pid()).threads.len() <= 256);
+    let give_up = Instant::now() + Duration::from_secs(60);
+    let look = loop {
+        let looks = watcher.looks_between(0, u64::MAX);
+        let processes = looks.iter().flat_map(|look| &look.processes);
+        let look = processes.max_by_key(|process| process.threads).cloned();
+        match look.filter(|look| look.threads > 1_000) {
+            Some(look) => break look,
+            None => assert!(Instant::now() < give_up, "not seen within a minute"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(look.looked_at <= 128 && look.futexes.len() as u32 + 1 >= look.looked_at, "{look:?}");
+}
+
 /// What looks at a server's threads saw once it was this.
 fn waiting(role: &str, seen: impl Fn(&Waiters) -> bool) -> Waiters {
     let server = Server::start(role);

@@ -137,6 +137,14 @@ pub(crate) fn run_role() {
             (0..5).for_each(|_| drop(thread::spawn(thread::park)));
             serve(&announce);
         }
+        "crowd" => {
+            let small = || thread::Builder::new().stack_size(16 << 10);
+            // Fewer where the host allows no more.
+            let parked = (0..10_000).map_while(|_| small().spawn(thread::park).ok()).count();
+            assert!(parked > 1_000, "this host allows {parked} threads");
+            thread::Builder::new().name("hash-1".to_owned()).spawn(burn).unwrap();
+            serve(&announce);
+        }
         "sleep" => {
             (0..5).for_each(|_| drop(thread::spawn(|| thread::sleep(Duration::from_secs(3_600)))));
             serve(&announce);
