@@ -8,7 +8,7 @@ use analysis::run::AgentTrouble;
 use crate::alignment::{Alignment, Ping};
 use crate::allowance::{Allowance, Exceeded};
 use crate::arrived::Arrived;
-use crate::protocol::{About, NotFound, Report};
+use crate::protocol::{About, NotFound, Report, Unseen};
 
 /// Pings without an answer that are remembered.
 const UNANSWERED_MAX: usize = 16;
@@ -25,6 +25,8 @@ pub(crate) struct Kept {
     pub(crate) about: Option<About>,
     /// The last answer about addresses, with how many there were.
     pub(crate) watching: (u64, Vec<Result<std::net::SocketAddr, NotFound>>),
+    /// What it said last that it may not see.
+    pub(crate) unseen: Unseen,
     pub(crate) pongs: u64,
     /// Why nothing more comes, if that is so.
     pub(crate) ended: Option<AgentTrouble>,
@@ -48,6 +50,7 @@ impl Kept {
         Self {
             about: None,
             watching: (0, Vec::new()),
+            unseen: Unseen::default(),
             pongs: 0,
             ended: None,
             arrived: Arrived::default(),
@@ -88,6 +91,7 @@ impl Kept {
         match report {
             Report::About(about) => self.about = Some(about.fit_to_be_shown()),
             Report::Watching(found) => self.watching = (self.watching.0 + 1, found),
+            Report::Unseen(unseen) => self.add_unseen(unseen),
             Report::Sample(sample) => self.add_sample(*sample, now_us),
             Report::Look(look) => self.add_look(look, now_us),
             Report::Pong(number, far_us) => self.add_pong(number, far_us, now_us),
@@ -96,6 +100,14 @@ impl Kept {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Of namespaces most is kept that was said at a time: those of processes that ended are not forgotten.
+    fn add_unseen(&mut self, unseen: Unseen) {
+        let known = std::mem::replace(&mut self.unseen, unseen);
+        if known.namespaces.len() > self.unseen.namespaces.len() {
+            self.unseen.namespaces = known.namespaces;
+        }
     }
 
     fn add_sample(&mut self, mut sample: Counters, now_us: u64) {
@@ -151,6 +163,11 @@ impl Kept {
     pub(crate) fn looks_between(&self, start_us: u64, end_us: u64) -> Vec<ThreadLook> {
         let within = |look: &&ThreadLook| (start_us..=end_us).contains(&look.at_us);
         self.looks.iter().filter(within).cloned().collect()
+    }
+
+    /// Reads all samples so far, in order of time.
+    pub(crate) fn samples(&self) -> &[Counters] {
+        &self.samples
     }
 
     /// What to tell of it besides what it saw.

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use analysis::counters::{Counters, ThreadLook};
-use analysis::run::{AgentTrouble, ServerUnwatched};
+use analysis::counters::{Counters, ServerAddress, ThreadLook};
+use analysis::run::{AgentTrouble, ServerUnwatched, SocketsUnread};
 use observe::monotonic_us;
 
 use crate::endpoint::Endpoint;
@@ -80,6 +80,18 @@ impl Observer {
     #[must_use]
     pub fn looks_between(&self, (start_us, end_us): (u64, u64)) -> Vec<ThreadLook> {
         self.link.stream.shared.lock().looks_between(start_us, end_us)
+    }
+
+    /// Reads all samples so far, in order of time by our clock.
+    pub fn read<T>(&self, reader: impl FnOnce(&[Counters]) -> T) -> T {
+        reader(self.link.stream.shared.lock().samples())
+    }
+
+    /// What it may not see where it runs: namespaces of which the kernel does not tell all, and addresses of tiers.
+    #[must_use]
+    pub fn unseen(&self) -> (Vec<SocketsUnread>, Vec<ServerAddress>) {
+        let unseen = self.link.stream.shared.lock().unseen.clone();
+        unseen.into_parts()
     }
 
     /// What kept it from telling all.

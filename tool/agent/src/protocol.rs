@@ -13,12 +13,14 @@ mod packing;
 pub use frame::{FRAME_BYTES_MAX, Frames};
 pub(crate) use greeting::in_one_line;
 pub use greeting::{GREETING_BYTES_MAX, Greeting, GreetingError, greeting};
-pub use message::{About, Begin, Command, NotFound, Prepare, Prepared, Report, Started};
+pub use message::{
+    About, Begin, Callee, Command, NotFound, Prepare, Prepared, Report, Started, Unread, Unseen,
+};
 pub use packing::{Packer, Unpacker};
 
 /// The version of what passes over the stream. It changes with any message, and with any type of
 /// [`analysis::counters`], [`analysis::ticks`] or [`load::Plan`]: a test holds the bytes of an example.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// Reasons why what came over the stream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

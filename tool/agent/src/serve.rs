@@ -11,11 +11,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use observe::{KernelPaths, ObserveError, Taken, Watcher, monotonic_us};
+use observe::{KernelPaths, ObserveError, Taken, Topology, Watcher, monotonic_us};
 use rustix::{process::geteuid, system::uname};
 
 use crate::generating::Generating;
-use crate::protocol::{self, About, Command, Commands, Greeting, NotFound, Packer, ProtocolError, Report};
+use crate::protocol::{
+    self, About, Command, Commands, Greeting, NotFound, Packer, ProtocolError, Report, Unseen,
+};
 use crate::stream::named;
 
 /// Time between samples, as beside the generator.
@@ -23,6 +25,9 @@ const SAMPLE_PERIOD: Duration = Duration::from_millis(250);
 
 /// How long to wait for the next sample before looking whether anybody still wants it.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Time between two looks at what may not be seen, microseconds.
+const UNSEEN_PERIOD_US: u64 = 2_000_000;
 
 /// How much is read at once.
 const CHUNK: usize = 1 << 12;
@@ -135,21 +140,52 @@ impl Agent {
         self.watcher = None;
         let (topology, found) = observe::find_for_far_load(addresses, behind);
         let found = found.into_iter().map(|found| found.map_err(not_found)).collect();
+        let mut unseen = Unsaid::default();
+        unseen.tell(&topology, &self.output)?;
         self.output.report(&Report::Watching(found))?;
         let watcher = Arc::new(Watcher::start_for_taking(KernelPaths::default(), topology, SAMPLE_PERIOD)?);
         let (theirs, output) = (Arc::downgrade(&watcher), self.output.clone());
-        named("nstar-tell", move || tell(&theirs, &output)).map_err(ObserveError::Thread)?;
+        named("nstar-tell", move || tell(&theirs, &output, unseen)).map_err(ObserveError::Thread)?;
         self.watcher = Some(watcher);
         Ok(())
     }
 }
 
 /// Passes on what a watcher sees, for as long as there is one and the stream takes it.
-fn tell(watcher: &Weak<Watcher>, output: &Output) {
+fn tell(watcher: &Weak<Watcher>, output: &Output, mut unseen: Unsaid) {
     while let Some(watcher) = watcher.upgrade() {
-        if output.pass_on(watcher.take(PATIENCE)).is_err() {
+        let told = output.pass_on(watcher.take(PATIENCE));
+        if told.and_then(|()| unseen.tell_at_times(&watcher, output)).is_err() {
             return;
         }
+    }
+}
+
+/// What may not be seen, told when it changes.
+#[derive(Default)]
+struct Unsaid {
+    told: Unseen,
+    next_at_us: u64,
+}
+
+impl Unsaid {
+    /// Looks again, where that is due: new processes are searched for no more often.
+    fn tell_at_times(&mut self, watcher: &Watcher, output: &Output) -> io::Result<()> {
+        if monotonic_us() < self.next_at_us {
+            return Ok(());
+        }
+        self.tell(&watcher.topology(), output)
+    }
+
+    fn tell(&mut self, topology: &Topology, output: &Output) -> io::Result<()> {
+        self.next_at_us = monotonic_us() + UNSEEN_PERIOD_US;
+        let unseen = Unseen::new(topology.sockets_unread(), topology.tiers_out_of_sight());
+        if unseen == self.told {
+            return Ok(());
+        }
+        output.report(&Report::Unseen(unseen.clone()))?;
+        self.told = unseen;
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ mod topology;
 mod verdict;
 mod warnings;
 
-pub use context::{Context, RunKind};
+pub use context::{Context, OutOfSight, RunKind};
 
 use self::mix::{RequestCount, mix, not_as_asked};
 use crate::confirmation::confirm;

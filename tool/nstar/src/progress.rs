@@ -113,7 +113,7 @@ pub fn words(event: &Event) -> String {
     match event {
         Event::UnexpectedStatus { server, status } => progress::unexpected_status(*server, *status),
         Event::NothingToKeep { server } => progress::nothing_to_keep(*server),
-        Event::SocketsUnread { reason, others } => progress::sockets_unread(reason, *others),
+        Event::SocketsUnread { on, reason, others } => progress::sockets_unread(on, reason, *others),
         Event::DatabaseUnwatched { database, reason } => progress::database_unwatched(database, reason),
         Event::StepBegun { users, time, .. } => progress::step_begun(*users, time.as_ref()),
         Event::StepDone(step) => progress::step_done(step),

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use analysis::{
     comparison::{LeftOut, LeftOutCause},
-    run::{DatabaseTrouble, Processes, Proof, SocketsUnread, Step},
+    run::{DatabaseTrouble, HostName, Processes, Proof, SocketsUnread, Step},
     search::outlook::TimeOf,
 };
 
@@ -73,8 +73,8 @@ pub fn nothing_to_keep(server: Option<SocketAddr>) -> String {
 
 /// Less is known of the sockets of a network namespace than of others, and of so many more.
 #[must_use]
-pub fn sockets_unread(reason: &SocketsUnread, others: u64) -> String {
-    unwatched::sockets(reason, others)
+pub fn sockets_unread(on: &HostName, reason: &SocketsUnread, others: u64) -> String {
+    unwatched::sockets(on, reason, others)
 }
 
 /// A database does not report all of its locks.

@@ -9,8 +9,9 @@ use std::net::SocketAddr;
 
 use agent::protocol::About;
 use agent::{Endpoint, Observer, not_found};
+use analysis::conclude::OutOfSight;
 use analysis::counters::{Counters, Hop, Process, Role, ServerAddress};
-use analysis::resources::{Observer as Stand, Usage, usage};
+use analysis::resources::{Observer as Stand, Replacement, Usage, replaced, usage};
 use analysis::run::{AgentTrouble, HostName, Measurement, Processes};
 use observe::monotonic_us;
 
@@ -193,6 +194,30 @@ impl Elsewhere {
         processes.collect()
     }
 
+    /// What each may not see of the host that it runs on. Where another sees the same processes it is that one's to tell.
+    pub(crate) fn out_of_sight(&self) -> Vec<OutOfSight> {
+        let used = self.agents.iter().filter(|agent| !agent.is_redundant());
+        let of = used.map(|agent| {
+            let (sockets, mut tiers) = agent.observer.unseen();
+            let others = self.agents.iter().filter(|other| !std::ptr::eq(*other, agent));
+            let others: Vec<_> = others.collect();
+            tiers.retain(|tier| !others.iter().any(|other| other.serves(tier, &agent.stand)));
+            OutOfSight { on: agent.stand.place.clone(), sockets, tiers }
+        });
+        of.collect()
+    }
+
+    /// Whether any sees who serves an address of this machine.
+    pub(crate) fn is_served_here(&self, address: &ServerAddress) -> bool {
+        self.agents.iter().any(|agent| agent.serves(address, &Stand::default()))
+    }
+
+    /// The servers elsewhere that took the place of others that ended.
+    pub(crate) fn replaced(&self) -> Vec<Replacement> {
+        let used = self.agents.iter().filter(|agent| !agent.is_redundant());
+        used.filter_map(|agent| Some(agent.observer.read(replaced)?.on(&agent.stand.place))).collect()
+    }
+
     /// What they did not tell, each with the name of its host.
     pub(crate) fn troubles(&self) -> Vec<(String, AgentTrouble)> {
         let of = |agent: &Agent| {
@@ -222,6 +247,22 @@ impl Agent {
         self.observer.between((now_us, now_us)).pop().map(|sample| sample.processes).unwrap_or_default()
     }
 
+    /// Whether another observer sees the same processes, so that only that one is listened to.
+    fn is_redundant(&self) -> bool {
+        matches!(self.trouble, Some(AgentTrouble::Redundant))
+    }
+
+    /// Whether it sees who serves an address that somebody sees called who stands there.
+    fn serves(&self, address: &ServerAddress, from: &Stand) -> bool {
+        // Of loopback and unix sockets every namespace has its own.
+        let is_reached = self.stand.machine == from.machine
+            && (self.stand.place == from.place || !address.is_within_a_host());
+        let served = |sample: &Counters| {
+            sample.hops.iter().flatten().any(|hop| hop.server.is_some() && hop.address == *address)
+        };
+        is_reached && !self.is_redundant() && self.observer.read(|samples| samples.iter().any(served))
+    }
+
     /// Has what tiers on other hosts call looked for.
     fn look_behind(&mut self, targets: &[SocketAddr], behind: &[SocketAddr]) {
         let sightings = self.observer.watch(targets, behind);
@@ -239,8 +280,11 @@ impl Agent {
         let seen = with_silences(seen, measurement, |window| self.observer.between(window));
         let seen = seen.seen_by(&self.stand);
         // Where another observer sees the same, only what it does not see of the machine is added.
-        let known = matches!(self.trouble, Some(AgentTrouble::Redundant));
-        if known { Usage { hosts: seen.hosts, disks: seen.disks, ..Usage::default() } } else { seen }
+        if self.is_redundant() {
+            Usage { hosts: seen.hosts, disks: seen.disks, ..Usage::default() }
+        } else {
+            seen
+        }
     }
 }
 

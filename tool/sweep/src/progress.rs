@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use analysis::{
-    run::{DatabaseTrouble, Processes, Resource, SocketsUnread, Step},
+    run::{DatabaseTrouble, HostName, Processes, Resource, SocketsUnread, Step},
     search::outlook::{Purpose, Settling, SoFar, TimeOf},
 };
 
@@ -24,6 +24,8 @@ pub enum Event {
     },
     /// Less is known of the sockets of a network namespace than of others.
     SocketsUnread {
+        /// The host that it is of.
+        on: HostName,
         /// The namespace, and the reason.
         reason: SocketsUnread,
         /// How many more namespaces there are of which less is known.

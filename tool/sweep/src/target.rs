@@ -3,7 +3,8 @@
 use std::{cell::RefCell, collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use analysis::{
-    counters::{Counters, DatabaseSample, Process, Role, ServerAddress, ThreadLook},
+    conclude::OutOfSight,
+    counters::{Counters, DatabaseSample, Process, Role, ThreadLook},
     resources::{Replacement, Usage, replaced, usage},
     run::{AgentTrouble, Measurement, Processes, ServerUnwatched, SocketsUnread},
 };
@@ -96,15 +97,26 @@ impl Watch {
 
     /// Says at the start of which namespaces less is known than of others.
     pub(crate) fn tell_what_is_unread(&self, listener: &mut dyn Listener) {
-        if let Some((first, others)) = self.unread.split_first() {
-            listener.on(&Event::SocketsUnread { reason: first.clone(), others: others.len() as u64 });
+        let here = OutOfSight { sockets: self.unread.clone(), ..OutOfSight::default() };
+        for OutOfSight { on, sockets, .. } in [here].into_iter().chain(self.elsewhere.borrow().out_of_sight())
+        {
+            if let Some((first, others)) = sockets.split_first() {
+                let (reason, others) = (first.clone(), others.len() as u64);
+                listener.on(&Event::SocketsUnread { on, reason, others });
+            }
         }
     }
 
-    /// The namespaces of which the kernel does not tell all, those of tiers found meanwhile among them.
-    pub(crate) fn sockets_unread(&self) -> Vec<SocketsUnread> {
-        let now = self.watcher.topology().sockets_unread();
-        if now.len() > self.unread.len() { now } else { self.unread.clone() }
+    /// What each observer may not see of its host, tiers found meanwhile among it.
+    pub(crate) fn out_of_sight(&self) -> Vec<OutOfSight> {
+        let topology = self.watcher.topology();
+        let now = topology.sockets_unread();
+        let sockets = if now.len() > self.unread.len() { now } else { self.unread.clone() };
+        let elsewhere = self.elsewhere.borrow();
+        let mut tiers = topology.tiers_out_of_sight();
+        tiers.retain(|address| !elsewhere.is_served_here(address));
+        let here = OutOfSight { on: None, sockets, tiers };
+        [here].into_iter().chain(elsewhere.out_of_sight()).collect()
     }
 
     /// Also times these processors, if that is possible.
@@ -137,19 +149,10 @@ impl Watch {
         self.elsewhere.borrow_mut().follow(&recent);
     }
 
-    /// The server that took the place of one that ended, if one did, beside this process.
-    pub(crate) fn replaced(&self) -> Option<Replacement> {
-        self.watcher.read(replaced)
-    }
-
-    /// The addresses of tiers that run beside this process, and whose processes may not be looked into.
-    pub(crate) fn tiers_not_watched(&self) -> Vec<ServerAddress> {
-        // Those who observe elsewhere may well see them.
-        if self.elsewhere.borrow().is_empty() {
-            self.watcher.topology().tiers_out_of_sight()
-        } else {
-            Vec::new()
-        }
+    /// The servers that took the place of others that ended, beside this process and elsewhere.
+    pub(crate) fn replaced(&self) -> Vec<Replacement> {
+        let here = self.watcher.read(replaced);
+        here.into_iter().chain(self.elsewhere.borrow().replaced()).collect()
     }
 
     /// Takes a sample now, so that one lies at the border of a measurement.

@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use analysis::counters::{Counters, ThreadLook};
-use analysis::run::ServerUnwatched;
+use analysis::counters::{Counters, ServerAddress, ThreadLook};
+use analysis::run::{ServerUnwatched, SocketsUnread};
 use analysis::ticks::Tick;
 use load::fleet::Member;
 use load::{Plan, ProbeReport, RequestTotal, Stop, Think};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::ProtocolError;
+use super::{ProtocolError, in_one_line};
 
 /// What the near end asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,8 @@ pub enum Report {
     About(About),
     /// For each address that is to be watched whether its processes were found, and where they listen.
     Watching(Vec<Result<SocketAddr, NotFound>>),
+    /// What may not be seen there. It comes before the answer about addresses, and again when it changes.
+    Unseen(Unseen),
     /// A sample; its time is of the far end's clock, as that of looks.
     Sample(Box<Counters>),
     /// A look at threads.
@@ -139,6 +141,95 @@ impl About {
     }
 }
 
+/// What an agent may not see.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unseen {
+    /// The network namespaces of which the kernel does not tell all.
+    pub namespaces: Vec<Unread>,
+    /// Addresses of tiers there whose processes may not be looked into.
+    pub tiers: Vec<Callee>,
+}
+
+/// A network namespace of which the kernel does not tell all about its sockets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// Name and number of a process in it; `None`: the agent's own.
+    pub of: Option<(String, u32)>,
+    /// The number of the kernel's error, if the kernel gave one.
+    pub os_error: Option<i32>,
+    /// Whether its tables of sockets can at least be read as files.
+    pub tables: bool,
+}
+
+/// Where a call leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Callee {
+    /// A TCP address.
+    Tcp(SocketAddr),
+    /// A unix socket.
+    Unix(String),
+}
+
+/// The most of each that is told: it is for people.
+const UNSEEN_MAX: usize = 64;
+
+impl Unseen {
+    /// What an observer may not see, cut to what can be shown.
+    pub(crate) fn new(namespaces: Vec<SocketsUnread>, tiers: Vec<ServerAddress>) -> Self {
+        Self {
+            namespaces: namespaces.into_iter().take(UNSEEN_MAX).map(Unread::from).collect(),
+            tiers: tiers.into_iter().take(UNSEEN_MAX).map(Callee::from).collect(),
+        }
+    }
+
+    /// The same as it is concluded from, with names that can be shown.
+    pub(crate) fn into_parts(self) -> (Vec<SocketsUnread>, Vec<ServerAddress>) {
+        let namespaces = self.namespaces.into_iter().take(UNSEEN_MAX).map(SocketsUnread::from);
+        let tiers = self.tiers.into_iter().take(UNSEEN_MAX).map(ServerAddress::from);
+        (namespaces.collect(), tiers.collect())
+    }
+}
+
+impl From<SocketsUnread> for Unread {
+    fn from(unread: SocketsUnread) -> Self {
+        match unread {
+            SocketsUnread::NamespaceClosed { name, pid, os_error, tables } => {
+                Self { of: Some((name, pid)), os_error, tables }
+            }
+            SocketsUnread::NotAnswered { os_error, tables } => Self { of: None, os_error, tables },
+        }
+    }
+}
+
+impl From<Unread> for SocketsUnread {
+    fn from(Unread { of, os_error, tables }: Unread) -> Self {
+        match of {
+            Some((name, pid)) => {
+                Self::NamespaceClosed { name: in_one_line(&name, NAME_CHARS_MAX), pid, os_error, tables }
+            }
+            None => Self::NotAnswered { os_error, tables },
+        }
+    }
+}
+
+impl From<ServerAddress> for Callee {
+    fn from(address: ServerAddress) -> Self {
+        match address {
+            ServerAddress::Tcp { address } => Self::Tcp(address),
+            ServerAddress::Unix { path } => Self::Unix(path),
+        }
+    }
+}
+
+impl From<Callee> for ServerAddress {
+    fn from(callee: Callee) -> Self {
+        match callee {
+            Callee::Tcp(address) => Self::Tcp { address },
+            Callee::Unix(path) => Self::Unix { path: in_one_line(&path, PATH_CHARS_MAX) },
+        }
+    }
+}
+
 /// Why the processes behind an address were not found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NotFound {
@@ -184,6 +275,9 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProtocolError
 
 /// The longest name of a host that is shown.
 const NAME_CHARS_MAX: usize = 64;
+
+/// The longest path of a unix socket: what the kernel takes.
+const PATH_CHARS_MAX: usize = 108;
 
 impl About {
     /// The same with a name that can be shown: short, in one line, without control characters.

@@ -87,6 +87,7 @@ fn every_report() -> Vec<Report> {
         Report::About(about),
         Report::Watching(vec![Ok(address), Err(NotFound::NotLocal(address))]),
         Report::Watching(vec![Err(NotFound::Unreadable("/proc".into(), Some(13)))]),
+        Report::Unseen(unseen()),
         Report::Sample(Box::new(sample(1_000_000))),
         Report::Look(look(1_040_000)),
         Report::Sample(Box::new(sample(1_250_000))),
@@ -107,6 +108,25 @@ fn every_report() -> Vec<Report> {
         }]),
         Report::Failed("cannot start a generator thread".into()),
     ]
+}
+
+fn unseen() -> Unseen {
+    let closed = Unread { of: Some(("web".into(), 812)), os_error: Some(1), tables: true };
+    let own = Unread { of: None, os_error: None, tables: false };
+    let tiers = vec![Callee::Tcp(([10, 0, 0, 7], 5432).into()), Callee::Unix("@php".into())];
+    Unseen { namespaces: vec![closed, own], tiers }
+}
+
+#[test]
+fn what_an_agent_may_not_see_is_bounded_and_fit_to_be_shown() {
+    let (sockets, tiers) = unseen().into_parts();
+    assert_eq!(Unseen::new(sockets, tiers), unseen());
+    let odd = Unread { of: Some(("a\n\x1b[31m".repeat(99), 1)), os_error: None, tables: true };
+    let tiers = vec![Callee::Unix("/x\u{7}".repeat(999)); 999];
+    let (sockets, tiers) = Unseen { namespaces: vec![odd; 999], tiers }.into_parts();
+    assert!(sockets.len() <= 64 && tiers.len() <= 64);
+    let shown = format!("{:?} {:?}", sockets.first(), tiers.first());
+    assert!(shown.len() < 500 && !shown.contains("\\n") && !shown.contains("\\u{"), "{shown}");
 }
 
 fn probe() -> ProbeReport {
@@ -243,7 +263,7 @@ fn what_passes_over_the_stream_changes_only_with_the_protocol() {
         every_command().iter().flat_map(|one| command(one).expect("it is short")).collect::<Vec<u8>>();
     assert_eq!(
         (PROTOCOL, sum(&unpacked), sum(&commands)),
-        (4, 3_951_196_812_696_101_806, 2_315_991_421_760_248_785),
+        (5, 5_547_835_641_300_671_622, 2_315_991_421_760_248_785),
         "a message has changed: raise PROTOCOL, and put the new sums here"
     );
 }

@@ -2,7 +2,9 @@
 
 use crate::counters::ServerAddress;
 use crate::resources::{Replacement, Usage};
-use crate::run::{AgentTrouble, FewerUsers, GeneratorTrouble, LoadShape, ServerUnwatched, SocketsUnread};
+use crate::run::{
+    AgentTrouble, FewerUsers, GeneratorTrouble, HostName, LoadShape, ServerUnwatched, SocketsUnread,
+};
 use crate::verdict::WatchedDatabase;
 use crate::{confirmation, tell_apart};
 
@@ -16,12 +18,10 @@ pub struct Context {
     /// The reason why the server's processes could not be watched, if there is one. N* stands then, but its cause stays
     /// unknown (unless it is the generator, or a link of this host).
     pub unwatched: Option<ServerUnwatched>,
-    /// The network namespaces of the server and of the tiers behind it of which the kernel did not tell all.
-    pub sockets_unread: Vec<SocketsUnread>,
-    /// The server that took the place of one that ended meanwhile, if one did.
-    pub replaced: Option<Replacement>,
-    /// The addresses of tiers behind the server that run on this host, and whose processes may not be looked into.
-    pub tiers_not_watched: Vec<ServerAddress>,
+    /// What each observer may not see of the host that it runs on; nothing of those that see everything.
+    pub out_of_sight: Vec<OutOfSight>,
+    /// The servers that took the place of others that ended meanwhile: at most one of each host.
+    pub replaced: Vec<Replacement>,
     /// What agents on other hosts did not tell, each with the name of its host.
     pub agents: Vec<(String, AgentTrouble)>,
     /// What went wrong with one of several generators, each with its name.
@@ -44,6 +44,17 @@ pub struct Context {
     pub slowed: Option<confirmation::Trial>,
     /// What an experiment showed that was to tell the verdict from another.
     pub told_apart: Option<tell_apart::Trial>,
+}
+
+/// What an observer may not see of the host that it runs on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutOfSight {
+    /// The host.
+    pub on: HostName,
+    /// The network namespaces of the server and of the tiers behind it of which the kernel does not tell all.
+    pub sockets: Vec<SocketsUnread>,
+    /// The addresses of tiers behind the server that run there, and whose processes may not be looked into.
+    pub tiers: Vec<ServerAddress>,
 }
 
 /// The kind of run asked for.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::stalls::stalls;
 use super::verdict::casts_doubt;
-use super::{Context, RunKind, from_disk};
+use super::{Context, OutOfSight, RunKind, from_disk};
 use crate::laws::{idle_share, is_tested, worse_little};
 use crate::resources::{HostUse, Replacement};
 use crate::run::{
@@ -34,15 +34,11 @@ const STATUSES: usize = 3;
 /// Everything there is to warn of, the gravest first.
 pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> Vec<Warning> {
     let steps = curve.steps();
+    let broken = [context.interrupted.then_some(Cause::Interrupted), stalled(steps)];
+    let replaced = context.replaced.iter().map(|one| replaced(steps, one));
+    let unseen = [requests_failed(steps), not_bounded(curve, context), not_watched(curve, context)];
+    let out_of_sight = context.out_of_sight.iter().flat_map(out_of_sight);
     let causes = [
-        context.interrupted.then_some(Cause::Interrupted),
-        stalled(steps),
-        replaced(steps, context),
-        requests_failed(steps),
-        not_bounded(curve, context),
-        not_watched(curve, context),
-        sockets_unread(context),
-        tiers_not_watched(context),
         database(curve),
         curve.star().filter(|_| context.cold).and_then(from_disk::not_cold),
         generator_busy(curve)
@@ -66,7 +62,9 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
     let agents = agents.map(|(host, trouble)| Cause::AgentTrouble { host, trouble });
     let generators = context.generators.iter().cloned();
     let generators = generators.map(|(generator, trouble)| Cause::GeneratorTrouble { generator, trouble });
-    causes.into_iter().flatten().chain(generators).chain(agents).map(Warning::from).collect()
+    let first = broken.into_iter().flatten().chain(replaced);
+    let second = unseen.into_iter().flatten().chain(out_of_sight).chain(causes.into_iter().flatten());
+    first.chain(second).chain(generators).chain(agents).map(Warning::from).collect()
 }
 
 /// The step at which this is largest.
@@ -86,11 +84,11 @@ fn stalled(steps: &[Step]) -> Option<Cause> {
 }
 
 /// A server that ended and was started anew, with the step in which that was seen.
-fn replaced(steps: &[Step], context: &Context) -> Option<Cause> {
-    let Replacement { before, after, at_us, times } = context.replaced.clone()?;
+fn replaced(steps: &[Step], replacement: &Replacement) -> Cause {
+    let Replacement { before, after, at_us, times } = replacement.clone();
     let end_us = |step: &&Step| step.measurement.window.1;
     let at = steps.iter().filter(|step| end_us(step) > at_us).min_by_key(end_us);
-    Some(Cause::ServerReplaced { before, after, users: at.map(|step| step.users), times })
+    Cause::ServerReplaced { before, after, users: at.map(|step| step.users), times }
 }
 
 fn requests_failed(steps: &[Step]) -> Option<Cause> {
@@ -127,15 +125,18 @@ fn not_watched(curve: &Curve, context: &Context) -> Option<Cause> {
     Some(Cause::NotWatched { reason })
 }
 
-/// The first namespace of which less is told than of others, and how many more there are.
-fn sockets_unread(context: &Context) -> Option<Cause> {
-    let (first, others) = context.sockets_unread.split_first()?;
-    Some(Cause::SocketsUnread { reason: first.clone(), others: others.len() as u64 })
-}
-
-fn tiers_not_watched(context: &Context) -> Option<Cause> {
-    let addresses = context.tiers_not_watched.clone();
-    (!addresses.is_empty()).then_some(Cause::TiersNotWatched { addresses })
+/// What one observer may not see: the first namespace of which less is told than of others, with how many more there are,
+/// and tiers.
+fn out_of_sight(seen: &OutOfSight) -> impl Iterator<Item = Cause> {
+    let OutOfSight { on, sockets, tiers } = seen;
+    let sockets = sockets.split_first().map(|(first, others)| Cause::SocketsUnread {
+        on: on.clone(),
+        reason: first.clone(),
+        others: others.len() as u64,
+    });
+    let tiers =
+        (!tiers.is_empty()).then(|| Cause::TiersNotWatched { on: on.clone(), addresses: tiers.clone() });
+    sockets.into_iter().chain(tiers)
 }
 
 /// A database that could not be watched as asked, or that seems not to be the server's.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::counters::{Counters, Process, Role};
-use crate::run::Processes;
+use crate::run::{HostName, Processes};
 
 /// A server that ended, and another that has served since.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,15 @@ pub struct Replacement {
     pub at_us: u64,
     /// How often the server was replaced in all.
     pub times: u64,
+}
+
+impl Replacement {
+    /// The same on a host of this name.
+    #[must_use]
+    pub fn on(mut self, host: &HostName) -> Self {
+        (self.before.on, self.after.on) = (host.clone(), host.clone());
+        self
+    }
 }
 
 /// The first time, in samples in the order of time, that none of the processes which served was left and others served.

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentTrouble, DatabaseTrouble, GeneratorTrouble, KernelEvidence, Processes, Replicate, ServerUnwatched,
-    Shares, SocketsUnread, Stalls, Words, known,
+    AgentTrouble, DatabaseTrouble, GeneratorTrouble, HostName, KernelEvidence, Processes, Replicate,
+    ServerUnwatched, Shares, SocketsUnread, Stalls, Words, known,
 };
 use crate::counters::ServerAddress;
 use crate::ticks::ErrorCounts;
@@ -121,13 +121,19 @@ pub enum Cause {
     },
     /// Less is known of the sockets of a network namespace than of others.
     SocketsUnread {
+        /// The host that it is of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: HostName,
         /// The namespace, and the reason.
         reason: SocketsUnread,
         /// How many more namespaces there are of which less is known.
         others: u64,
     },
-    /// Tiers behind the server run on this host, and their processes may not be looked into.
+    /// Tiers behind the server run on a host that is observed, and their processes may not be looked into.
     TiersNotWatched {
+        /// The host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: HostName,
         /// The addresses that the server, or a tier behind it, calls.
         addresses: Vec<ServerAddress>,
     },

@@ -14,7 +14,8 @@ fn a_server_that_was_replaced_meanwhile_is_told_with_both() {
     let of = |pid| Processes { name: "app".into(), pid: Some(pid), processes: 1, ..Processes::default() };
     let warned = |at_us| {
         let replaced = Some(Replacement { before: of(812), after: of(950), at_us, times: 1 });
-        let found = conclude(&steps, &Context { replaced, ..lab.context.clone() });
+        let found =
+            conclude(&steps, &Context { replaced: replaced.into_iter().collect(), ..lab.context.clone() });
         let texts = found.warnings.into_iter().map(|warning| warning.text.as_str().to_owned());
         texts.filter(|text| text.contains("has served since")).collect::<Vec<_>>()
     };

@@ -10,7 +10,7 @@ use crate::common::{
 
 /// A front without a limit of its own: a thread per connection, which forwards each request over a connection of its own
 /// to the port that the environment names.
-const FRONT: &str = r#"
+pub(crate) const FRONT: &str = r#"
 import os
 def forward():
     with socket.create_connection(("127.0.0.1", int(os.environ["BEHIND"]))) as behind:

@@ -80,10 +80,10 @@ fn apart_or_skip(test: &str, number: u8) -> Option<Apart> {
 }
 
 /// Runs a command as nobody.
-const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+pub(crate) const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 /// The tool where anybody may run it.
-fn tool_for_all(place: &Place) -> PathBuf {
+pub(crate) fn tool_for_all(place: &Place) -> PathBuf {
     let program = place.path("nstar-for-all");
     fs::copy(tool_program(), &program).expect("a copy");
     let folder = program.parent().expect("a folder");

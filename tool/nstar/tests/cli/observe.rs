@@ -4,6 +4,7 @@ mod failures;
 pub(crate) mod far;
 mod ssh;
 mod third;
+mod unseen;
 
 use serde_json::Value;
 

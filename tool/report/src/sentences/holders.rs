@@ -9,7 +9,7 @@ use crate::{number, words};
 
 /// `nginx (pid 812)`, `nginx (2 processes)`, `nginx on web (pid 812)`.
 pub(crate) fn processes(of: &Processes) -> String {
-    let name = on(&of.name, &of.on);
+    let name = named_on(&of.name, &of.on);
     match of.pid {
         Some(pid) => format!("{name} (pid {pid})"),
         None => format!("{name} ({} processes)", number::count(of.processes.into())),
@@ -17,7 +17,7 @@ pub(crate) fn processes(of: &Processes) -> String {
 }
 
 /// `vda`, `vda on web`.
-fn on<'a>(name: &'a str, host: &HostName) -> Cow<'a, str> {
+pub(super) fn named_on<'a>(name: &'a str, host: &HostName) -> Cow<'a, str> {
     match host {
         Some(host) => format!("{name} on {host}").into(),
         None => name.into(),
@@ -34,10 +34,10 @@ pub(crate) fn name(identity: &Identity) -> Cow<'_, str> {
     match identity {
         Identity::Processes(of) | Identity::Thread(of) | Identity::Quota(of) => processes(of).into(),
         Identity::IoLimit(limit) => processes(&limit.of).into(),
-        Identity::Disk { name, on: host } | Identity::Link { name, on: host } => on(name, host),
+        Identity::Disk { name, on: host } | Identity::Link { name, on: host } => named_on(name, host),
         Identity::Named { name } => name.into(),
         Identity::Processor { number, on: host } => {
-            on(&format!("processor {number}"), host).into_owned().into()
+            named_on(&format!("processor {number}"), host).into_owned().into()
         }
         Identity::Host { on: None } => "host".into(),
         Identity::Host { on: Some(host) } => format!("host {host}").into(),
@@ -45,7 +45,7 @@ pub(crate) fn name(identity: &Identity) -> Cow<'_, str> {
         Identity::DatabaseLocks(of) => database(of).into(),
         Identity::ListenQueue { port } => format!("port {port}").into(),
         Identity::Upstream { address, .. } => server_address(address),
-        Identity::OtherProcesses { on: host } => on("other processes", host).into_owned().into(),
+        Identity::OtherProcesses { on: host } => named_on("other processes", host).into_owned().into(),
     }
 }
 

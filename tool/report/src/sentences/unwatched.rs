@@ -4,10 +4,10 @@ use std::io;
 
 use analysis::counters::ServerAddress;
 use analysis::run::{
-    AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched, SocketsUnread,
+    AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, HostName, ServerUnwatched, SocketsUnread,
 };
 
-use super::holders::server_address;
+use super::holders::{named_on, server_address};
 use crate::number::{count, time};
 
 /// The reason why the server's processes could not be watched, as a part of a sentence.
@@ -40,7 +40,7 @@ pub(crate) fn server(reason: &ServerUnwatched) -> String {
 }
 
 /// Of which namespace less is known than of others, what that is, and what to do: sentences.
-pub(crate) fn sockets(reason: &SocketsUnread, others: u64) -> String {
+pub(crate) fn sockets(on: &HostName, reason: &SocketsUnread, others: u64) -> String {
     let more = match others {
         0 => String::new(),
         1 => " The same holds for 1 more namespace.".to_owned(),
@@ -48,18 +48,35 @@ pub(crate) fn sockets(reason: &SocketsUnread, others: u64) -> String {
     };
     match reason {
         SocketsUnread::NamespaceClosed { name, pid, os_error, tables } => format!(
-            "The network namespace of {name} (pid {pid}) may not be entered ({}), so {}. Run nstar as root (CAP_SYS_ADMIN and \
-             CAP_SYS_PTRACE are what it takes), or inside that namespace, or have an agent observe there (--observe).{more}",
+            "The network namespace of {} (pid {pid}) may not be entered ({}), so {}. {}.{more}",
+            named_on(name, on),
             error(*os_error),
-            less(*tables)
+            less(*tables),
+            as_root(on)
         ),
         SocketsUnread::NotAnswered { os_error, tables } => format!(
-            "The kernel answers no questions about sockets here ({}), so {}. A sandbox or a filter of system calls denies \
-             netlink (sock_diag): run nstar outside it.{more}",
+            "The kernel answers no questions about sockets {} ({}), so {}. A sandbox or a filter of system calls denies \
+             netlink (sock_diag): run {} outside it.{more}",
+            on.as_ref().map_or_else(|| "here".to_owned(), |host| format!("on {host}")),
             error(*os_error),
-            less(*tables)
+            less(*tables),
+            observer(on)
         ),
     }
+}
+
+/// What to do where a namespace may not be entered.
+fn as_root(on: &HostName) -> String {
+    let elsewhere = if on.is_none() { ", or have an agent observe there (--observe)" } else { "" };
+    format!(
+        "Run {} as root (CAP_SYS_ADMIN and CAP_SYS_PTRACE are what it takes), or inside that namespace{elsewhere}",
+        observer(on)
+    )
+}
+
+/// What observes a host: nstar itself, or an agent, which is root by a flag where ssh starts it.
+fn observer(on: &HostName) -> String {
+    on.as_ref().map_or_else(|| "nstar".to_owned(), |host| format!("the agent on {host}"))
 }
 
 /// What is not known without asking the kernel.
@@ -73,11 +90,14 @@ fn less(tables: bool) -> &'static str {
 }
 
 /// Tiers behind the server that may not be looked into, and what to do: a sentence.
-pub(crate) fn tiers(addresses: &[ServerAddress]) -> String {
+pub(crate) fn tiers(on: &HostName, addresses: &[ServerAddress]) -> String {
+    let host = on.as_ref().map_or_else(|| "this host".to_owned(), |host| format!("the host {host}"));
+    let flag = if on.is_some() { " (--sudo with ssh://)" } else { "" };
     format!(
-        "The server calls {}, served by processes of this host that may not be watched: they belong to another user, or to a \
-         container. Run nstar as root to see what they do.",
-        listed(addresses)
+        "The server calls {}, served by processes of {host} that may not be watched: they belong to another user, or to a \
+         container. Run {} as root{flag} to see what they do.",
+        listed(addresses),
+        observer(on)
     )
 }
 

@@ -76,6 +76,7 @@ pub(super) fn causes() -> Vec<Cause> {
         Stalled { users: 8, completed: 12_345, stalled_s: 4.2 },
         ServerReplaced { before: nginx(), after: restarted(), users: Some(8), times: 1 },
         ServerReplaced { before: nginx(), after: restarted(), users: None, times: 3 },
+        ServerReplaced { before: far(nginx()), after: far(restarted()), users: Some(8), times: 1 },
         RequestsFailed { first_users: Some(8), errors: failures(), statuses: vec![(500, 12), (404, 3)] },
         RequestsFailed { first_users: None, errors: failures(), statuses: Vec::new() },
         TooUneven { users: 64 },
@@ -158,8 +159,20 @@ fn sockets_unread() -> Vec<Cause> {
     let closed =
         |tables| SocketsUnread::NamespaceClosed { name: "web".into(), pid: 812, os_error: Some(1), tables };
     let not_answered = SocketsUnread::NotAnswered { os_error: Some(93), tables: true };
-    let with = |reason, others| Cause::SocketsUnread { reason, others };
-    vec![with(closed(true), 0), with(closed(false), 1), with(closed(true), 1_200), with(not_answered, 0)]
+    let with = |reason, others| Cause::SocketsUnread { on: None, reason, others };
+    let far = |reason| Cause::SocketsUnread { on: Some("far".into()), reason, others: 0 };
+    vec![
+        with(closed(true), 0),
+        with(closed(false), 1),
+        with(closed(true), 1_200),
+        with(not_answered.clone(), 0),
+        far(closed(true)),
+        far(not_answered),
+    ]
+}
+
+fn far(processes: Processes) -> Processes {
+    Processes { on: Some("far".into()), ..processes }
 }
 
 fn restarted() -> Processes {
@@ -186,11 +199,12 @@ pub(super) fn server_unwatched() -> Vec<ServerUnwatched> {
 }
 
 /// Tiers that may not be watched, few and many.
-fn tiers_not_watched() -> [Cause; 2] {
+fn tiers_not_watched() -> [Cause; 3] {
     let tcp = |port| ServerAddress::Tcp { address: ([127, 0, 0, 1], port).into() };
     let socket = ServerAddress::Unix { path: "/run/php.sock".into() };
     let many = (1..=6).map(|number| tcp(8000 + number)).collect();
-    [vec![tcp(3306), socket], many].map(|addresses| Cause::TiersNotWatched { addresses })
+    let there = |on: Option<&str>, addresses| Cause::TiersNotWatched { on: on.map(Into::into), addresses };
+    [there(None, vec![tcp(3306), socket]), there(None, many), there(Some("far"), vec![tcp(3306)])]
 }
 
 /// Everything that an agent may not tell, and why.

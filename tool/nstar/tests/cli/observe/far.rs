@@ -4,6 +4,7 @@
 //! through an agent, it gets process numbers of its own.
 
 use std::{
+    net::SocketAddr,
     process::{Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
     thread,
@@ -104,12 +105,18 @@ impl Network {
 
     /// The same on a host of this name.
     pub(crate) fn on_host(&self, host: &str, place: &Place, program: &[&str]) -> Command {
+        let inside = [&["ip", "netns", "exec", &self.name], program].concat();
+        self.beside(host, place, &inside)
+    }
+
+    /// The same in the network of this machine, as what runs beside containers.
+    pub(crate) fn beside(&self, host: &str, place: &Place, program: &[&str]) -> Command {
         let boot_id = place.write(&format!("{}-boot-id", self.name), format!("{host}\n"));
         let script =
             format!("hostname {host} && mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"");
         let mut command = Command::new("unshare");
         command.args(["--mount", "--uts", "sh", "-c", &script]).arg(boot_id);
-        command.args(["ip", "netns", "exec", &self.name]).args(program);
+        command.args(program);
         command
     }
 }
@@ -164,6 +171,10 @@ impl Far {
         self.server.url("/")
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address
+    }
+
     /// What observes in its network, as a process of this machine like any other.
     pub(crate) fn in_its_network(&self) -> String {
         format!("ip netns exec {} {} agent", self.network.name, tool_program().display())
@@ -180,12 +191,12 @@ impl Far {
     }
 
     fn through(&self, place: &Place, wrapper: &[&str]) -> Observed {
-        let socket = place.path(&format!("{}.sock", self.network.name));
-        let (at, tool) = (socket.display().to_string(), tool_program().display().to_string());
-        let program = [wrapper, &["python3", "-c", DAEMON, &at, &tool]].concat();
-        let daemon = Daemon::start(self.network.on_far(place, &program)).once(|| socket.exists());
-        let caller = place.write("caller.py", CALLER);
-        Observed { command: format!("python3 {} {at}", caller.display()), _daemon: daemon }
+        let tool = tool_program().display().to_string();
+        let started = |at: &str| {
+            let program = [wrapper, &["python3", "-c", DAEMON, at, &tool]].concat();
+            self.network.on_far(place, &program)
+        };
+        Observed::by(place, &self.network, started)
     }
 }
 
@@ -193,6 +204,17 @@ impl Far {
 pub(crate) struct Observed {
     command: String,
     _daemon: Daemon,
+}
+
+impl Observed {
+    /// Through a daemon that this starts at a socket with this path.
+    pub(crate) fn by(place: &Place, network: &Network, start: impl FnOnce(&str) -> Command) -> Self {
+        let socket = place.path(&format!("{}.sock", network.name));
+        let at = socket.display().to_string();
+        let daemon = Daemon::start(start(&at)).once(|| socket.exists());
+        let caller = place.write("caller.py", CALLER);
+        Self { command: format!("python3 {} {at}", caller.display()), _daemon: daemon }
+    }
 }
 
 impl std::ops::Deref for Observed {
