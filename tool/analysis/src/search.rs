@@ -55,6 +55,19 @@ impl UsersRange {
             UsersRange::List(users) => users.iter().copied().max().unwrap_or(0),
         }
     }
+
+    /// The same with no more users than these: a range ends there, and numbers beyond it become it.
+    #[must_use]
+    pub fn at_most(&self, most: u32) -> Self {
+        match self {
+            UsersRange::Range { lo, hi } => UsersRange::Range { lo: (*lo).min(most), hi: (*hi).min(most) },
+            UsersRange::List(users) => {
+                let mut users: Vec<u32> = users.iter().map(|users| (*users).min(most)).collect();
+                users.dedup();
+                UsersRange::List(users)
+            }
+        }
+    }
 }
 
 /// How to search.

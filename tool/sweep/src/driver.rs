@@ -61,6 +61,8 @@ pub(crate) struct Began {
     pub(crate) probes: Vec<ProbeReport>,
     /// What the generator here can make, requests per second, where that was asked for and could be tested.
     pub(crate) ceiling_per_s: Option<f64>,
+    /// Most users that there may be: those asked for, or fewer where that will do.
+    pub(crate) users_max: u32,
 }
 
 /// What to make a load with.
@@ -92,15 +94,16 @@ impl Source {
     pub(crate) fn start(making: &Making<'_>, interrupt: &AtomicBool) -> Result<Began, SweepError> {
         let Making { plan, generators, users_max, with_ceiling } = *making;
         if !generators.endpoints.is_empty() {
-            let (fleet, probes) = Fleet::start(generators, plan, users_max)?;
-            return Ok(Began { source: Source::Fleet(Box::new(fleet)), probes, ceiling_per_s: None });
+            let (fleet, probes, users_max) = Fleet::start(generators, plan, users_max)?;
+            let source = Source::Fleet(Box::new(fleet));
+            return Ok(Began { source, probes, ceiling_per_s: None, users_max });
         }
         let probes = load::probe(plan)?;
         // It is a test of this host alone; where it cannot be made, the load still can.
         let ceiling = || Ceiling::measure(plan, CEILING_TIME, interrupt).ok();
         let ceiling_per_s = with_ceiling.then(ceiling).flatten().map(|ceiling| ceiling.requests_per_s);
         let source = Source::Here(Box::new(load::Generator::start(plan)?));
-        Ok(Began { source, probes, ceiling_per_s })
+        Ok(Began { source, probes, ceiling_per_s, users_max })
     }
 
     /// The addresses that the load goes to.

@@ -54,6 +54,8 @@ pub struct Generators {
     pub on_loss: OnLoss,
     /// Whether those that are reached by ssh run as root.
     pub with_sudo: bool,
+    /// Whether to make do with fewer users where limits on open files do not allow all.
+    pub fewer_users: bool,
 }
 
 /// What happens when one of several generators is lost.
@@ -94,7 +96,7 @@ pub enum FleetError {
     /// One may not have as many users as it is to have.
     #[error(
         "the generator on {name} is to have {users} users, and its limit on open files allows {allowed}: raise it there \
-         (`ulimit -n`), or use fewer users"
+         (`ulimit -n`), or use fewer users; --fewer-users runs with what there is"
     )]
     TooFewFiles {
         /// Its name.
@@ -146,17 +148,18 @@ struct Member {
 }
 
 impl Fleet {
-    /// Starts all, tests what each can make, deals the load, and sends the first request of each to each server.
+    /// Starts all, tests what each can make, deals the load, and sends the first request of each to each server. There may be
+    /// as many users then as it says.
     pub(crate) fn start(
         generators: &Generators,
         plan: &Plan,
         users_max: u32,
-    ) -> Result<(Self, Vec<ProbeReport>), FleetError> {
+    ) -> Result<(Self, Vec<ProbeReport>, u32), FleetError> {
         let mut members = started(generators)?;
         prepare(&mut members, plan, generators.threads)?;
         let answers = share(&members, plan)?;
         let addresses: BTreeSet<_> = answers.iter().flat_map(|started| &started.addresses).copied().collect();
-        let fleet = Self {
+        let mut fleet = Self {
             members,
             addresses: addresses.into_iter().collect(),
             on_loss: generators.on_loss,
@@ -173,9 +176,9 @@ impl Fleet {
             stall_limit_us: load::stall_limit_us(plan),
             troubles: Vec::new(),
         };
-        fleet.check_files(&fleet.dealt(users_max))?;
+        let users_max = fleet.allow(users_max, generators.fewer_users)?;
         let probes = answers.into_iter().flat_map(|started| started.probes).collect();
-        Ok((fleet, probes))
+        Ok((fleet, probes, users_max))
     }
 }
 
@@ -330,6 +333,19 @@ impl Fleet {
         deal(&alive.map(|member| member.weight).collect::<Vec<_>>(), users)
     }
 
+    /// How many of so many users the limits on open files allow: all, or fewer where that will do.
+    fn allow(&mut self, asked: u32, fewer: bool) -> Result<u32, FleetError> {
+        let Err(error) = self.check_files(&self.dealt(asked)) else { return Ok(asked) };
+        let allowed = most(asked, |users| self.check_files(&self.dealt(users)).is_ok());
+        match error {
+            FleetError::TooFewFiles { name, allowed: of_this, .. } if fewer && allowed > 0 => {
+                self.troubles.push((name, GeneratorTrouble::FewerUsers { asked, allowed, of_this }));
+                Ok(allowed)
+            }
+            error => Err(error),
+        }
+    }
+
     fn check_files(&self, dealt: &[u32]) -> Result<(), FleetError> {
         let alive = self.members.iter().filter(|member| member.remote.is_some());
         for (member, &users) in alive.zip(dealt) {
@@ -425,6 +441,16 @@ impl Fleet {
         let alive = self.members.iter().filter(|member| member.remote.is_some());
         alive.map(|member| member.finished_us).try_fold(0, |latest, one| Some(one?.max(latest)))
     }
+}
+
+/// The most users, of so many, for whom something holds that holds for fewer too; 0 if for none.
+fn most(asked: u32, holds: impl Fn(u32) -> bool) -> u32 {
+    let (mut holding, mut failing) = (0, asked.saturating_add(1));
+    while failing - holding > 1 {
+        let middle = holding + (failing - holding) / 2;
+        if holds(middle) { holding = middle } else { failing = middle }
+    }
+    holding
 }
 
 /// A time within the last tick in which a request ended, microseconds; 0 where none did.
@@ -532,6 +558,14 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_users_as_fit_are_found() {
+        for limit in 0..20 {
+            assert_eq!(most(12, |users| users <= limit), limit.min(12));
+        }
+        assert_eq!(most(u32::MAX, |users| users < 70_000), 69_999);
+    }
 
     #[test]
     fn a_total_is_split_without_loss() {

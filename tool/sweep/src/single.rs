@@ -48,7 +48,7 @@ pub fn load(
     let elsewhere = plan.observe.start()?;
     let making =
         Making { plan: &plan.load, generators: &plan.generators, users_max: plan.users, with_ceiling: false };
-    let Began { source: mut generator, probes, .. } = Source::start(&making, interrupt)?;
+    let Began { source: mut generator, probes, users_max: users, .. } = Source::start(&making, interrupt)?;
     let first = target::first_requests(&probes, listener);
     let mut watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
     watch.tell_what_is_unread(listener);
@@ -56,10 +56,10 @@ pub fn load(
         watch = watch.timing(processors);
     }
     watch.follow();
-    listener.on(&Event::StepBegun { users: plan.users, purpose: None, time: None });
+    listener.on(&Event::StepBegun { users, purpose: None, time: None });
     let (ticks, profiling) = loop {
         watch.sample();
-        generator.set_users(plan.users)?;
+        generator.set_users(users)?;
         let profiling = plan.profile.map(|name| (Profiling::of_load(&watch), name));
         match generator.run(plan.stop, interrupt) {
             // One of several generators was lost: the others begin again.
@@ -68,8 +68,8 @@ pub fn load(
         }
     };
     watch.sample();
-    let profiled = profiling.map(|(profiling, name)| profiling.finish(plan.users, name));
-    let step = estimate(plan.users, &ticks, &Precision::default());
+    let profiled = profiling.map(|(profiling, name)| profiling.finish(users, name));
+    let step = estimate(users, &ticks, &Precision::default());
     listener.on(&Event::StepDone(Box::new(step.clone())));
     let generators = generator.told();
     let mut totals = generator.finish();

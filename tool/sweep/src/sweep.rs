@@ -55,6 +55,14 @@ pub struct SweepPlan {
     pub circumstances: Circumstances,
 }
 
+impl SweepPlan {
+    /// The same with no more users than these.
+    fn with_at_most(&self, users: u32) -> Self {
+        let search = SearchOptions { users: self.search.users.at_most(users), ..self.search.clone() };
+        Self { search, ..self.clone() }
+    }
+}
+
 /// How a verdict is tested by slowing each tier a little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirming {
@@ -140,7 +148,9 @@ pub fn sweep_with(
         users_max: plan.search.users.most(),
         with_ceiling: true,
     };
-    let Began { source: mut generator, probes, ceiling_per_s } = Source::start(&making, interrupt)?;
+    let Began { source: mut generator, probes, ceiling_per_s, users_max } =
+        Source::start(&making, interrupt)?;
+    let plan = &plan.with_at_most(users_max);
     let first = target::first_requests(&probes, listener);
     let watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
     watch.tell_what_is_unread(listener);

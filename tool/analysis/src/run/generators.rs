@@ -54,6 +54,15 @@ pub enum GeneratorTrouble {
         /// Users that the limit allows.
         allowed: u32,
     },
+    /// Its limit on open files allows it fewer users than it was to have, so that all together had fewer than were asked for.
+    FewerUsers {
+        /// Users asked for; of all generators together.
+        asked: u32,
+        /// Users that all together could have.
+        allowed: u32,
+        /// Users that the limit allows this one.
+        of_this: u32,
+    },
     /// Its clock is not known well enough for all to start at one instant.
     Clock {
         /// By how much it may be wrong, microseconds.

@@ -96,15 +96,7 @@ fn users_within_limits(
         return Err(Failure::failed(format!("{limit}; --fewer-users runs with what there is")));
     }
     let LimitError { users: asked, needed: files_needed, limit: files_limit, allowed } = limit;
-    let fewer = match users {
-        UsersRange::Range { lo, .. } => UsersRange::Range { lo: (*lo).min(allowed), hi: allowed },
-        UsersRange::List(list) => {
-            let mut list: Vec<u32> = list.iter().map(|users| (*users).min(allowed)).collect();
-            list.dedup();
-            UsersRange::List(list)
-        }
-    };
-    Ok((fewer, Some(FewerUsers { asked, files_needed, files_limit, allowed })))
+    Ok((users.at_most(allowed), Some(FewerUsers { asked, files_needed, files_limit, allowed })))
 }
 
 fn scenario_file(target: &Target) -> Result<Scenario, Failure> {

@@ -7,7 +7,6 @@ use clap::{ArgGroup, Args, ValueEnum};
 use sweep::fleet::{Generators, OnLoss};
 
 use super::Drive;
-use crate::exit::Failure;
 
 /// Flags that have load made elsewhere.
 const ELSEWHERE: &[&str] = if cfg!(feature = "fleet") { &["generators", "fleet"] } else { &["generators"] };
@@ -69,24 +68,17 @@ impl Generate {
     }
 
     /// The plan that they make, for a load made like this; `with_sudo` runs those that are reached by ssh as root.
-    ///
-    /// # Errors
-    /// If something is asked for that goes with a load made here.
-    pub fn plan(&self, drive: &Drive, with_sudo: bool) -> Result<Generators, Failure> {
-        if self.is_elsewhere() && drive.fewer_users {
-            return Err(Failure::usage(
-                "--fewer-users goes with a load made by this process; with several elsewhere, name fewer users (-c)",
-            ));
-        }
+    pub fn plan(&self, drive: &Drive, with_sudo: bool) -> Generators {
         let on_loss = match self.lost_generator {
             LostGenerator::Repeat => OnLoss::Repeat,
             LostGenerator::End => OnLoss::End,
         };
-        Ok(Generators {
+        Generators {
             endpoints: self.generators.clone(),
             threads: drive.threads.map(u32::from),
             on_loss,
             with_sudo,
-        })
+            fewer_users: drive.fewer_users,
+        }
     }
 }

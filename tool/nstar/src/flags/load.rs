@@ -173,7 +173,7 @@ pub struct Drive {
     /// Seed of every random choice
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// With too few descriptors for the users asked for, run with fewer users
+    /// With too few descriptors for the users asked for, here or at a generator, run with fewer users
     #[arg(long)]
     pub fewer_users: bool,
 }

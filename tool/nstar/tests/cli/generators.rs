@@ -254,7 +254,6 @@ fn what_cannot_be_a_generator_fails_before_the_load_with_what_it_said() {
     load(&["--generator", "here"]).exits(1).complains("the generator on").complains("connection refused");
     load(&["--generator", "ssh://"]).exits(2).complains("ssh://[USER@]HOST[:PORT]");
     load(&["--generator", ""]).exits(2).complains("empty");
-    load(&["--generator", "here", "--fewer-users"]).exits(2).complains("--fewer-users");
     load(&["--lost-generator", "end"]).exits(2).complains("--generator");
     let body = place.write("large", vec![b'x'; 5 << 20]).display().to_string();
     load(&["--generator", "here", "-b", &format!("@{body}")]).exits(1).complains("--body-size");
@@ -262,5 +261,33 @@ fn what_cannot_be_a_generator_fails_before_the_load_with_what_it_said() {
     let url = server.url("/");
     let few = format!("prlimit --nofile=70 {}", agent());
     let outcome = place.nstar(["load", &url, "-c", "50", "-d", "1s", "--generator", &few]).run();
-    outcome.exits(1).complains("open files").complains("the generator on");
+    outcome.exits(1).complains("open files").complains("the generator on").complains("--fewer-users");
+}
+
+#[test]
+fn where_a_generator_may_open_too_few_files_fewer_users_make_the_load() {
+    let place = Place::beside_sleepers();
+    let server = Server::python(COUNTING);
+    let (url, few) = (server.url("/"), format!("prlimit --nofile=80 {}", agent()));
+    let more =
+        ["--threads", "1", "--generator", &few, "--generator", "here", "--fewer-users", "-o", "run.json"];
+    let run = |command: &[&str]| {
+        let outcome = place.nstar([command[0], &url].iter().chain(&command[1..]).chain(&more)).run();
+        println!("{outcome}");
+        let run = place.run_file();
+        let causes = run["warnings"].as_array().expect("warnings").iter().map(|one| &one["cause"]["trouble"]);
+        let told = causes.cloned().find(|trouble| trouble["kind"] == "fewer-users").expect("a warning");
+        (run, told)
+    };
+    let (load, told) = run(&["load", "-c", "5000", "-d", "1s"]);
+    // 14 of 80 files are left for users: 64 and two for the thread are not.
+    assert_eq!((&told["asked"], &told["of_this"]), (&5_000.into(), &14.into()), "{told}");
+    let step = &load["steps"][0];
+    assert_eq!((&step["users"], &told["allowed"]), (&sum(step, "users").into(), &step["users"]), "{step}");
+    assert!((15..5_000).contains(&sum(step, "users")), "{step}");
+    let shares: Vec<_> = generators(step).iter().filter_map(|one| one["users"].as_u64()).collect();
+    assert!(shares.contains(&14), "the limit is used up: {shares:?}");
+    let (swept, told) = run(&["sweep", "-c", "4,5000", "-d", "1s"]);
+    let users: Vec<_> = swept["steps"].as_array().expect("steps").iter().map(|step| &step["users"]).collect();
+    assert_eq!(users, [&4.into(), &told["allowed"]], "{told}");
 }

@@ -75,6 +75,13 @@ pub(super) fn trouble(generator: &str, trouble: &GeneratorTrouble) -> String {
             users(*number),
             count((*allowed).into())
         ),
+        GeneratorTrouble::FewerUsers { asked, allowed, of_this } => format!(
+            "The load generator on {generator} may have {}, by its limit on open files, so that there were at most {} of all \
+             generators together, not the {} asked for: raise it there (`ulimit -n`).",
+            users(*of_this),
+            users(*allowed),
+            count((*asked).into())
+        ),
         GeneratorTrouble::Clock { error_us } => format!(
             "The clock of the load generator on {generator} is known to {} only, because no answer came back sooner: its \
              users may begin a step that much before or after the others.",

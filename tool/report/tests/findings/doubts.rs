@@ -246,6 +246,7 @@ fn generator_troubles() -> Vec<GeneratorTrouble> {
     all.extend(losses.map(|loss| GeneratorTrouble::Lost { users: 12, loss, ended_run: false }));
     all.push(GeneratorTrouble::Lost { users: 12, loss: GeneratorLoss::Malformed, ended_run: true });
     all.push(GeneratorTrouble::TooFewFiles { users: 500, allowed: 186 });
+    all.push(GeneratorTrouble::FewerUsers { asked: 500, allowed: 372, of_this: 186 });
     all
 }
 
