@@ -44,6 +44,10 @@ pub struct Experiment {
     pub works: Vec<Workload>,
     /// What the page cache holds when a step begins.
     pub page_cache: PageCache,
+    /// Where load is made, if not by the process that runs the experiment.
+    pub generators: Vec<Elsewhere>,
+    /// Where to observe besides this host.
+    pub observe: Vec<Elsewhere>,
     /// Which verdicts are tested by slowing each tier a little.
     pub confirm: Confirm,
     /// About how long all of it may take; `None`: each sweep takes as long as it needs.
@@ -78,6 +82,15 @@ pub struct Variant {
 pub struct Command {
     /// Program and arguments.
     pub words: Vec<String>,
+    /// Line of the file, for messages.
+    pub line: usize,
+}
+
+/// Where load is made, or observed: a host to reach by ssh, or a command that runs `nstar agent`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// A text that gives it.
+    pub text: String,
     /// Line of the file, for messages.
     pub line: usize,
 }

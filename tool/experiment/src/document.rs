@@ -21,7 +21,7 @@ use serde::Deserialize;
 use claim::ClaimAt;
 
 use crate::{
-    definition::{Command, Confirm, Data, Experiment, PageCache, Proving, TextFile, Variant},
+    definition::{Command, Confirm, Data, Elsewhere, Experiment, PageCache, Proving, TextFile, Variant},
     names::slug,
     resolve::is_inner,
     template::{self, Value, Values},
@@ -139,6 +139,8 @@ impl<'a> Reader<'a> {
                 None => PageCache::Warm,
                 Some(field) => self.one_of(field, &[("warm", PageCache::Warm), ("cold", PageCache::Cold)])?,
             },
+            generators: self.elsewhere(&mut top, "generators")?,
+            observe: self.elsewhere(&mut top, "observe")?,
             confirm: self.confirm(&mut top)?,
             rounds,
             baseline,
@@ -448,6 +450,15 @@ impl<'a> Reader<'a> {
     fn texts(self, section: &mut Section<'a>, key: &'static str) -> Result<Vec<String>, DocumentError> {
         let fields = section.array(key)?.unwrap_or_default();
         fields.into_iter().map(|field| text_of(self.source, field).map(Into::into)).collect()
+    }
+
+    /// Hosts and commands that make load, or observe.
+    fn elsewhere(self, top: &mut Section<'a>, key: &'static str) -> Result<Vec<Elsewhere>, DocumentError> {
+        let fields = top.array(key)?.unwrap_or_default();
+        let place = |field: Field<'a>| {
+            Ok(Elsewhere { text: text_of(self.source, field)?.into(), line: self.line(field) })
+        };
+        fields.into_iter().map(place).collect()
     }
 
     fn flag(self, section: &mut Section<'a>, key: &'static str) -> Result<bool, DocumentError> {

@@ -61,10 +61,11 @@ impl Begun {
     fn of(plan: &RunPlan) -> Self {
         let mut experiment = plan.experiment.clone();
         experiment.file = std::path::absolute(&experiment.file).unwrap_or(experiment.file);
+        let elsewhere = (&plan.generators.endpoints, &plan.observe.endpoints);
         Begun {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: format!("{experiment:?}"),
-            conditions: format!("{:?}", (&plan.users, plan.step_max, &plan.split, plan.seed)),
+            conditions: format!("{:?}", (&plan.users, plan.step_max, &plan.split, plan.seed, elsewhere)),
         }
     }
 
@@ -196,6 +197,8 @@ fn locked(path: &Path, options: &OpenOptions) -> Result<File, JournalError> {
 
 #[cfg(test)]
 mod tests {
+    use sweep::{elsewhere::Observe, fleet::Generators};
+
     use super::*;
     use crate::document::{Disk, read};
 
@@ -211,6 +214,8 @@ mod tests {
             split: None,
             seed,
             profile: None,
+            generators: Generators::default(),
+            observe: Observe::default(),
         }
     }
 

@@ -12,12 +12,14 @@ use load::{Problem, RequestTemplate, Scenario, Url, document::DocumentError};
 use sweep::{
     cores::{self, Split},
     database::DatabaseUrl,
+    elsewhere::{Endpoint, EndpointError},
+    fleet,
 };
 
 use crate::{
     definition::{
-        Command, Data, Experiment, Process, Processors, ScenarioText, Target, USERS_MAX, Users, Variable,
-        Variant, Workload,
+        Command, Data, Elsewhere, Experiment, Process, Processors, ScenarioText, Target, USERS_MAX, Users,
+        Variable, Variant, Workload,
     },
     process::limit::Limit,
     template::{self, TemplateError, Value, Values},
@@ -31,6 +33,9 @@ const FILES_MAX: u64 = 1_000_000;
 const BLOCK: u64 = 4096;
 /// The most bytes that an experiment may put on the disk.
 const BYTES_MAX: u64 = 64 << 30;
+
+/// Reads where load is made, or observed.
+type ReadEndpoint = fn(&str) -> Result<Endpoint, EndpointError>;
 
 /// Where things are while an experiment runs.
 #[derive(Debug, Clone, Default)]
@@ -465,6 +470,32 @@ impl<'a> TrialSetup<'a> {
         let at = self.at(self.work.target.line, &values);
         let text = self.text(&self.work.database_password_file, "database_password_file", at)?;
         Ok((!text.is_empty()).then(|| places.folder.join(text)))
+    }
+
+    /// Where load is made, if not by this process.
+    pub(crate) fn generators(&self, places: &Places) -> Result<Vec<Endpoint>, DocumentError> {
+        self.endpoints(&self.experiment.generators, ("generators", fleet::endpoint), places)
+    }
+
+    /// Where to observe besides this host.
+    pub(crate) fn observers(&self, places: &Places) -> Result<Vec<Endpoint>, DocumentError> {
+        self.endpoints(&self.experiment.observe, ("observe", str::parse), places)
+    }
+
+    fn endpoints(
+        &self,
+        all: &[Elsewhere],
+        (key, read): (&str, ReadEndpoint),
+        places: &Places,
+    ) -> Result<Vec<Endpoint>, DocumentError> {
+        let values = self.values(places);
+        let endpoint = |one: &Elsewhere| {
+            let at = self.at(one.line, &values);
+            let expected = "made of ssh://[USER@]HOST[:PORT] and commands that run `nstar agent`";
+            let wrong = |error: EndpointError| at.wrong(key, format!("{expected} ({error})"));
+            read(&self.text(&one.text, key, at)?).map_err(wrong)
+        };
+        all.iter().map(endpoint).collect()
     }
 
     /// The most users of the workload.

@@ -92,7 +92,9 @@ pub fn run(
     interrupt: &AtomicBool,
     listener: &mut dyn Listener,
 ) -> Result<Outcome, RunError> {
-    listener.on_experiment(&Event::Placed(plan.split.clone()));
+    if plan.split.is_some() || !plan.is_driven_elsewhere() {
+        listener.on_experiment(&Event::Placed(plan.split.clone()));
+    }
     let mut trials = match plan.users {
         Some(_) => Trials::of_sweeps(&plan.experiment, plan.seed),
         None => Trials::new(&plan.experiment, plan.seed, plan.step_max),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use agent::protocol::About;
-use agent::{Endpoint, Observer, not_found};
+use agent::{Observer, not_found};
 use analysis::conclude::OutOfSight;
 use analysis::counters::{Counters, Hop, Process, Role, ServerAddress};
 use analysis::resources::{Observer as Stand, Replacement, Usage, replaced, usage};
@@ -17,6 +17,8 @@ use observe::monotonic_us;
 
 use crate::sweep::SweepError;
 use crate::target::with_silences;
+
+pub use agent::{Endpoint, EndpointError};
 
 /// Where to observe besides this host.
 #[derive(Debug, Clone, Default)]

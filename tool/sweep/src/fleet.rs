@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use agent::protocol::{Begin, Prepared, Started};
-use agent::{Endpoint, RemoteGenerator, StartError, TooLarge};
+use agent::{Endpoint, EndpointError, RemoteGenerator, StartError, TooLarge};
 use analysis::run::{GeneratorHost, GeneratorLoss, GeneratorTrouble};
 use analysis::ticks::Tick;
 use load::fleet::{MEMBERS_MAX, Member as Place, deal};
@@ -56,6 +56,17 @@ pub struct Generators {
     pub with_sudo: bool,
     /// Whether to make do with fewer users where limits on open files do not allow all.
     pub fewer_users: bool,
+}
+
+/// The word for a generator beside this process.
+const HERE: &str = "here";
+
+/// Reads where load is to be made: a host to reach by ssh, a command that runs `nstar agent`, or `here`.
+///
+/// # Errors
+/// If it is none of these.
+pub fn endpoint(text: &str) -> Result<Endpoint, EndpointError> {
+    if text == HERE { Ok(Endpoint::Here) } else { text.parse() }
 }
 
 /// What happens when one of several generators is lost.

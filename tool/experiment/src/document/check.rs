@@ -134,6 +134,7 @@ fn texts(experiment: &Experiment) -> Vec<&str> {
         }
     }
     all.extend(experiment.texts.iter().map(|file| file.text.as_str()));
+    all.extend(experiment.generators.iter().chain(&experiment.observe).map(|one| one.text.as_str()));
     all.extend(
         experiment.data.iter().flat_map(|data| [&data.folder, &data.files, &data.size]).map(String::as_str),
     );
@@ -263,6 +264,8 @@ fn check_trial(setup: &TrialSetup<'_>, places: &Places) -> Result<(), DocumentEr
     setup.users_max(places)?;
     setup.database(places)?;
     setup.database_password_file(places)?;
+    setup.generators(places)?;
+    setup.observers(places)?;
     let mut values = setup.command_values(places)?;
     for preparation in &experiment.prepare {
         match &preparation.action {

@@ -63,7 +63,8 @@ impl Stage<'_> {
         around: &mut Around<'_>,
     ) -> Result<Driven, RunError> {
         let (plan, circumstances) = (self.load_plan(setup)?, self.circumstances(setup));
-        limits::ensure(users, plan.threads)?;
+        let (generators, observe) = self.elsewhere(setup)?;
+        self.check_files(users, &plan)?;
         self.reset(setup, around.interrupt)?;
         self.drop_if_cold()?;
         let plan = LoadPlan {
@@ -71,8 +72,8 @@ impl Stage<'_> {
             users,
             stop: Stop::Time(self.plan.step_max.or(self.time).unwrap_or(FIXED_LOAD)),
             profile: self.profile,
-            observe: Observe::default(),
-            generators: Generators::default(),
+            observe,
+            generators,
             circumstances,
         };
         Ok(load(&plan, around.interrupt, around.listener)?)
@@ -85,15 +86,16 @@ impl Stage<'_> {
         around: &mut Around<'_>,
     ) -> Result<Driven, RunError> {
         let (plan, circumstances) = (self.load_plan(setup)?, self.circumstances(setup));
-        limits::ensure(users.most(), plan.threads)?;
+        let (generators, observe) = self.elsewhere(setup)?;
+        self.check_files(users.most(), &plan)?;
         let plan = SweepPlan {
             load: plan,
             search: self.search(users),
             database: self.database(setup)?,
             confirm: self.confirming(),
             profile: self.profile,
-            observe: Observe::default(),
-            generators: Generators::default(),
+            observe,
+            generators,
             circumstances,
         };
         let interrupt = around.interrupt;
@@ -107,6 +109,26 @@ impl Stage<'_> {
         };
         let driven = sweep_with(&plan, &mut before_step, around.interrupt, around.listener);
         driven.map_err(|error| in_the_way.unwrap_or_else(|| error.into()))
+    }
+
+    /// What makes the load, and what observes, besides this process: as the command line says, or else the experiment.
+    fn elsewhere(&self, setup: &TrialSetup<'_>) -> Result<(Generators, Observe), RunError> {
+        let (mut generators, mut observe) = (self.plan.generators.clone(), self.plan.observe.clone());
+        if generators.endpoints.is_empty() {
+            generators.endpoints = setup.generators(&self.places)?;
+        }
+        if observe.endpoints.is_empty() {
+            observe.endpoints = setup.observers(&self.places)?;
+        }
+        Ok((generators, observe))
+    }
+
+    /// Checks that there can be so many users here; generators elsewhere check that themselves.
+    fn check_files(&self, users: u32, plan: &Plan) -> Result<(), RunError> {
+        if !self.plan.is_driven_elsewhere() {
+            limits::ensure(users, plan.threads)?;
+        }
+        Ok(())
     }
 
     /// The database to watch, with its password. Its program may have made that, so it is read only now.
@@ -179,7 +201,9 @@ impl Stage<'_> {
         let work = setup.work;
         let scenario = self.with_items(setup.scenario(&work.target, &self.places)?);
         let mut load = Plan::new(scenario);
-        load.cpus = self.plan.split.as_ref().map(|split| split.generator.clone());
+        // Generators that are started here are confined as this process is; those on other hosts have other processors.
+        let split = self.plan.split.as_ref().filter(|_| !self.plan.is_driven_elsewhere());
+        load.cpus = split.map(|split| split.generator.clone());
         load.threads = load.cpus.as_ref().map_or_else(|| cores::available().len(), Vec::len);
         load.seed = self.plan.seed;
         load.connections = work.connections;

@@ -7,7 +7,10 @@ use analysis::{
     search::UsersRange,
 };
 use load::{LoadError, document::DocumentError, limits::LimitError};
-use sweep::{cores::Split, database::PasswordFileError, profiling::Namer, sweep::SweepError};
+use sweep::{
+    cores::Split, database::PasswordFileError, elsewhere::Observe, fleet::Generators, profiling::Namer,
+    sweep::SweepError,
+};
 
 use crate::{
     definition::Experiment,
@@ -29,6 +32,10 @@ pub struct RunPlan {
     pub step_max: Option<Duration>,
     /// Who gets which processors; `None` shares them.
     pub split: Option<Split>,
+    /// Where load is made, in place of where the experiment says.
+    pub generators: Generators,
+    /// Where to observe besides this host, in place of where the experiment says.
+    pub observe: Observe,
     /// Seed of every random choice.
     pub seed: u64,
     /// Names functions, if each variant is to be profiled once on each workload.
@@ -36,6 +43,11 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
+    /// Whether load is made elsewhere than by this process.
+    pub(super) fn is_driven_elsewhere(&self) -> bool {
+        !self.generators.endpoints.is_empty() || !self.experiment.generators.is_empty()
+    }
+
     pub(super) fn guards(&self) -> Guards {
         Guards { program: self.program.clone(), arguments: self.guard.clone() }
     }

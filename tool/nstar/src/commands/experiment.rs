@@ -113,13 +113,18 @@ pub fn run_in(
     conditions: &Conditions,
 ) -> Result<Reported, Failure> {
     room::check(&experiment).map_err(Failure::usage)?;
+    let (generators, observe) = conditions.elsewhere.plan(&experiment)?;
+    // What is made on other hosts needs no processors of this one.
+    let split = session.split.clone().filter(|_| !conditions.elsewhere.is_on_other_hosts(&experiment));
     let plan = RunPlan {
         program: env::current_exe().map_err(Failure::failed)?,
         guard: vec![GUARD.into()],
         experiment,
         users: conditions.users.clone(),
         step_max: conditions.duration,
-        split: session.split.clone(),
+        split,
+        generators,
+        observe,
         seed: conditions.seed,
         profile: conditions.profile.plan(),
     };

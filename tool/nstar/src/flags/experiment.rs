@@ -2,11 +2,17 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use ::experiment::definition;
+use agent::Endpoint;
 use analysis::search::UsersRange;
 use clap::Args;
+use sweep::{
+    elsewhere::Observe,
+    fleet::{self, Generators},
+};
 
-use super::{Output, profile::Profile};
-use crate::values;
+use super::{LostGenerator, Output, profile::Profile};
+use crate::{exit::Failure, values};
 
 /// What is said of `--gate`, which goes with a single answer alone.
 const GATE: &str = "Where nothing varies: a bound to keep, such as 'throughput>=1000' or 'p99<=20ms' (exit 3 if breached); may be \
@@ -39,6 +45,9 @@ pub struct Conditions {
     /// Let the generator and the programs share all processors
     #[arg(long)]
     pub share_cores: bool,
+    /// Where else load is made, and observed.
+    #[command(flatten)]
+    pub elsewhere: Elsewhere,
     /// Seed of every random choice
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -54,4 +63,62 @@ pub struct Conditions {
     /// Where the answer goes.
     #[command(flatten)]
     pub show: Output,
+}
+
+/// Where else an experiment's load is made, and its programs observed.
+#[derive(Debug, Clone, Args)]
+pub struct Elsewhere {
+    /// Make the load elsewhere, in place of where the experiment says: a command that runs `nstar agent` there, or
+    /// ssh://[USER@]HOST[:PORT]; repeat it for several hosts, which share the users; `here` is this host
+    #[arg(long = "generator", value_name = "COMMAND|SSH-URL|here", value_parser = fleet::endpoint)]
+    pub generators: Vec<Endpoint>,
+    /// When one of the generators is lost: measure again without it what was being measured, or end that measurement
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = LostGenerator::Repeat)]
+    pub lost_generator: LostGenerator,
+    /// Observe on other hosts too, in place of where the experiment says, through a command that runs `nstar agent` there, or
+    /// ssh://[USER@]HOST[:PORT]; may be repeated
+    #[arg(long = "observe", value_name = "COMMAND|SSH-URL")]
+    pub observe: Vec<Endpoint>,
+    /// With --observe or --generator ssh://..: run the agent there as root, through `sudo -n`
+    #[arg(long)]
+    pub sudo: bool,
+}
+
+impl Elsewhere {
+    /// What makes the load, and what observes, in place of what this experiment says.
+    ///
+    /// # Errors
+    /// If a flag has nothing to apply to.
+    pub fn plan(&self, experiment: &definition::Experiment) -> Result<(Generators, Observe), Failure> {
+        let texts = |all: &[definition::Elsewhere]| all.iter().any(|one| one.text.starts_with("ssh://"));
+        let is_ssh = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Ssh(_));
+        let by_ssh = self.generators.iter().chain(&self.observe).any(is_ssh)
+            || (self.generators.is_empty() && texts(&experiment.generators))
+            || (self.observe.is_empty() && texts(&experiment.observe));
+        if self.sudo && !by_ssh {
+            return Err(Failure::usage(
+                "--sudo goes with --observe or --generator ssh://[USER@]HOST; write sudo into a command yourself",
+            ));
+        }
+        let is_here = self.generators.is_empty() && experiment.generators.is_empty();
+        if self.lost_generator != LostGenerator::Repeat && is_here {
+            return Err(Failure::usage("--lost-generator goes with --generator"));
+        }
+        let generators = Generators {
+            endpoints: self.generators.clone(),
+            on_loss: self.lost_generator.into(),
+            with_sudo: self.sudo,
+            ..Generators::default()
+        };
+        Ok((generators, Observe { endpoints: self.observe.clone(), with_sudo: self.sudo }))
+    }
+
+    /// Whether all of the load is made on hosts that ssh reaches, and none by what is started here.
+    pub fn is_on_other_hosts(&self, experiment: &definition::Experiment) -> bool {
+        if !self.generators.is_empty() {
+            return self.generators.iter().all(|endpoint| matches!(endpoint, Endpoint::Ssh(_)));
+        }
+        let all = &experiment.generators;
+        !all.is_empty() && all.iter().all(|one| one.text.starts_with("ssh://"))
+    }
 }

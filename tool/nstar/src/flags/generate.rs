@@ -1,10 +1,8 @@
 //! Flags that say where load is made, if not here.
 
-use std::str::FromStr;
-
-use agent::{Endpoint, EndpointError};
+use agent::Endpoint;
 use clap::{ArgGroup, Args, ValueEnum};
-use sweep::fleet::{Generators, OnLoss};
+use sweep::fleet::{self, Generators, OnLoss};
 
 use super::Drive;
 
@@ -18,7 +16,7 @@ pub struct Generate {
     /// Make the load elsewhere, through a command that runs `nstar agent` there, such as 'ip netns exec blue nstar agent', or
     /// through ssh://[USER@]HOST[:PORT], which takes nstar along; repeat it for several hosts, which share the users; `here`
     /// is this host
-    #[arg(long = "generator", value_name = "COMMAND|SSH-URL|here", value_parser = endpoint)]
+    #[arg(long = "generator", value_name = "COMMAND|SSH-URL|here", value_parser = fleet::endpoint)]
     pub generators: Vec<Endpoint>,
     /// When one of the generators is lost: measure again without it what was being measured, or end the run with the steps
     /// that are complete
@@ -39,11 +37,13 @@ pub enum LostGenerator {
     End,
 }
 
-/// The word for this host.
-const HERE: &str = "here";
-
-fn endpoint(text: &str) -> Result<Endpoint, EndpointError> {
-    if text == HERE { Ok(Endpoint::Here) } else { Endpoint::from_str(text) }
+impl From<LostGenerator> for OnLoss {
+    fn from(lost: LostGenerator) -> Self {
+        match lost {
+            LostGenerator::Repeat => OnLoss::Repeat,
+            LostGenerator::End => OnLoss::End,
+        }
+    }
 }
 
 impl Generate {
@@ -69,14 +69,10 @@ impl Generate {
 
     /// The plan that they make, for a load made like this; `with_sudo` runs those that are reached by ssh as root.
     pub fn plan(&self, drive: &Drive, with_sudo: bool) -> Generators {
-        let on_loss = match self.lost_generator {
-            LostGenerator::Repeat => OnLoss::Repeat,
-            LostGenerator::End => OnLoss::End,
-        };
         Generators {
             endpoints: self.generators.clone(),
             threads: drive.threads.map(u32::from),
-            on_loss,
+            on_loss: self.lost_generator.into(),
             with_sudo,
             fewer_users: drive.fewer_users,
         }

@@ -1,5 +1,6 @@
 //! Experiments on programs of others.
 
+mod elsewhere;
 mod lacking;
 
 use std::{
