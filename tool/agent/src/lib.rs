@@ -37,4 +37,5 @@ pub use observer::{Observer, Sighting, not_found};
 pub use open::{Ended, OpenStream, Ways};
 pub use relay::relay;
 pub use remote::{Progress, RemoteGenerator, TooLarge};
+pub use ssh::BySsh;
 pub use trouble::StartError;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::endpoint::Endpoint;
 use crate::open::Ended;
 use crate::protocol::{About, Command};
-use crate::ssh::Connection;
+use crate::ssh::{BySsh, Connection};
 use crate::stream::{End, Stream};
 use crate::trouble::StartError;
 
@@ -29,9 +29,9 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Starts an agent and aligns its clock with ours. `with_sudo` lets it see everything on a host that is reached by ssh.
-    pub(crate) fn start(endpoint: &Endpoint, with_sudo: bool) -> Result<Self, StartError> {
-        let (stream, connection) = reach(endpoint, with_sudo)?;
+    /// Starts an agent and aligns its clock with ours. `by_ssh` says how it runs on a host that is reached so.
+    pub(crate) fn start(endpoint: &Endpoint, by_ssh: BySsh) -> Result<Self, StartError> {
+        let (stream, connection) = reach(endpoint, by_ssh)?;
         let began = stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.about.is_some());
         let failure = |began: bool| if began { None } else { Some(why_not(&stream, endpoint)) };
         failure(began).map_or(Ok(()), Err)?;
@@ -46,13 +46,13 @@ impl Link {
 }
 
 /// Starts the command, or takes the stream that is there.
-fn reach(endpoint: &Endpoint, with_sudo: bool) -> Result<(Stream, Option<Connection>), StartError> {
+fn reach(endpoint: &Endpoint, by_ssh: BySsh) -> Result<(Stream, Option<Connection>), StartError> {
     let (command, connection) = match endpoint {
         Endpoint::Here => (here(), None),
         Endpoint::Command(words) => (command(words), None),
         Endpoint::Ssh(host) => {
             let connection = Connection::new(endpoint, host)?;
-            (connection.agent(with_sudo)?, Some(connection))
+            (connection.agent(by_ssh)?, Some(connection))
         }
         Endpoint::Open(stream) => {
             let opened = stream.take().ok_or_else(|| std::io::Error::other("the stream was used before"));

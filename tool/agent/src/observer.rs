@@ -12,6 +12,7 @@ use crate::kept::Kept;
 use crate::link::{ANSWER_PATIENCE, Link};
 use crate::open::Ended;
 use crate::protocol::{About, Command, NotFound};
+use crate::ssh::BySsh;
 use crate::trouble::StartError;
 
 /// How long to wait for a sample at the end of a measurement.
@@ -27,12 +28,12 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Starts an agent and aligns its clock with ours. `with_sudo` lets it see everything on a host that is reached by ssh.
+    /// Starts an agent and aligns its clock with ours. `by_ssh` says how it runs on a host that is reached so.
     ///
     /// # Errors
     /// If there is no agent at the end of the stream, or not of this version.
-    pub fn start(endpoint: &Endpoint, with_sudo: bool) -> Result<Self, StartError> {
-        Link::start(endpoint, with_sudo).map(|link| Self { link })
+    pub fn start(endpoint: &Endpoint, by_ssh: BySsh) -> Result<Self, StartError> {
+        Link::start(endpoint, by_ssh).map(|link| Self { link })
     }
 
     /// Has the processes behind these addresses found and sampled from now on: those that the load calls, and those that

@@ -14,6 +14,7 @@ use crate::kept::Kept;
 use crate::link::{ANSWER_PATIENCE, Link};
 use crate::open::Ended;
 use crate::protocol::{self, About, Begin, Command, FRAME_BYTES_MAX, Prepare, Prepared, Started};
+use crate::ssh::BySsh;
 use crate::trouble::StartError;
 
 /// An agent that makes load somewhere, until dropped.
@@ -44,12 +45,12 @@ pub struct TooLarge {
 }
 
 impl RemoteGenerator {
-    /// Starts an agent and aligns its clock with ours. `with_sudo` makes it root on a host that is reached by ssh.
+    /// Starts an agent and aligns its clock with ours. `by_ssh` says how it runs on a host that is reached so.
     ///
     /// # Errors
     /// If there is no agent at the end of the stream, or not of this version.
-    pub fn start(endpoint: &Endpoint, with_sudo: bool) -> Result<Self, StartError> {
-        Link::start(endpoint, with_sudo).map(|link| Self { link })
+    pub fn start(endpoint: &Endpoint, by_ssh: BySsh) -> Result<Self, StartError> {
+        Link::start(endpoint, by_ssh).map(|link| Self { link })
     }
 
     /// Where it runs.

@@ -2,11 +2,15 @@
 //!
 //! Host keys, users, keys and jumps are ssh's own business, as its configuration has them. It never asks anything
 //! (`BatchMode`), and one connection serves all that is done (`ControlMaster`), through a socket in a folder of ours alone.
+//!
+//! A copy goes to a temporary folder and is removed with the agent, or to the user's cache, where it stays. Whichever it is,
+//! it runs only with the hash that this program has.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use rustix::system::uname;
 
@@ -22,13 +26,38 @@ const CONNECT_S: u32 = 10;
 /// How long the connection stays open when nobody uses it, seconds: longer than from one command to the next.
 const PERSIST_S: u32 = 20;
 
-/// What a shell there is asked first: what the host is, and whether it has nstar. An agent greets, and ends with its input.
-/// Scripts hold no single quotation mark, so that any login shell passes them on.
-const ASK: &str = "uname -m; nstar agent </dev/null 2>/dev/null | head -n 1; exit 0";
+/// The folder there that holds a copy which was kept, in quotation marks of a shell. Versions have one each.
+const KEPT: &str = concat!("\"${XDG_CACHE_HOME:-$HOME/.cache}/nstar/agent-", env!("CARGO_PKG_VERSION"), "\"");
+
+/// What a shell there is asked first: what the host is, whether it has nstar, and the hash of a copy that was kept. An agent
+/// greets, and ends with its input. Scripts hold no single quotation mark, so that any login shell passes them on.
+fn ask() -> String {
+    format!(
+        "uname -m; nstar agent </dev/null 2>/dev/null | head -n 1; k={KEPT}; test -x \"$k/nstar\" && sha256sum <\"$k/nstar\"; \
+         exit 0"
+    )
+}
 
 /// Makes a folder that only this user may enter, and puts there what comes. Prints hash and folder.
 const COPY: &str = "umask 077; d=$(mktemp -d) || exit 1; cat >$d/nstar && chmod 700 $d/nstar && sha256sum $d/nstar \
                     && echo $d && exit 0; rm -rf $d; exit 1";
+
+/// The same in the folder of copies that are kept, beside the one that may run now. Prints hash and name.
+fn copy_to_keep() -> String {
+    format!(
+        "umask 077; k={KEPT}; mkdir -p \"$k\" && t=$(mktemp \"$k/new.XXXXXXXX\") || exit 1; cat >\"$t\" && chmod 700 \"$t\" \
+         && sha256sum <\"$t\" && echo /${{t##*/}} && exit 0; rm -f \"$t\"; exit 1"
+    )
+}
+
+/// How an agent is run on a host that is reached by ssh.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BySsh {
+    /// Whether it runs as root, through `sudo -n`, so that it sees everything.
+    pub with_sudo: bool,
+    /// Whether a copy of this program stays there, for a quick start the next time.
+    pub keep_copy: bool,
+}
 
 /// A connection to a host.
 #[derive(Debug)]
@@ -46,15 +75,16 @@ impl Connection {
         Ok(Self { endpoint: endpoint.clone(), host: host.clone(), folder })
     }
 
-    /// The command that runs an agent there: nstar of that host if it is of this version, and else a copy of this program,
-    /// which is removed when it ends.
-    pub(crate) fn agent(&self, with_sudo: bool) -> Result<Command, StartError> {
-        let sudo = if with_sudo { "sudo -n " } else { "" };
+    /// The command that runs an agent there: nstar of that host if it is of this version, else a copy of this program that was
+    /// kept, and else a new one, which is removed when it ends or kept.
+    pub(crate) fn agent(&self, how: BySsh) -> Result<Command, StartError> {
+        let sudo = if how.with_sudo { "sudo -n " } else { "" };
+        let hash = OwnHash::begin()?;
         // It opens the connection, which goes on in the background: what ssh says is kept in a file, because nobody would read
         // a pipe to its end.
         let mut ask = self.ssh();
         ask.arg("-E").arg(self.log());
-        let asked = output(self.with_script(ask, ASK, Stdio::null()))?;
+        let asked = output(self.with_script(ask, &self::ask(), Stdio::null()))?;
         if asked.status.code() == Some(255) {
             return Err(self.not_reached());
         }
@@ -73,17 +103,27 @@ impl Connection {
                 ours,
             });
         }
-        let folder = self.copy()?;
+        let hash = hash.finish()?;
+        if said.lines().any(|line| line.split_whitespace().next() == Some(&hash)) {
+            return Ok(self.command(&format!("exec {sudo}{KEPT}/nstar agent")));
+        }
+        if how.keep_copy {
+            let name = self.copy(&copy_to_keep(), &hash, |name| format!("rm -f {KEPT}{name}"))?;
+            let run = format!("mv -f {KEPT}{name} {KEPT}/nstar && exec {sudo}{KEPT}/nstar agent");
+            return Ok(self.command(&run));
+        }
+        let folder = self.copy(COPY, &hash, |folder| format!("rm -rf {folder}"))?;
         Ok(self.command(&format!(
             "trap \"rm -rf {folder}\" EXIT; trap \"exit 1\" HUP INT TERM; {sudo}{folder}/nstar agent"
         )))
     }
 
-    /// Copies this program there. Returns the folder it is in.
-    fn copy(&self) -> Result<String, StartError> {
+    /// Copies this program there by a script that prints its hash, and where it is. Returns where it is; a copy with another
+    /// hash than this program is removed again.
+    fn copy(&self, script: &str, hash: &str, removal: impl Fn(&str) -> String) -> Result<String, StartError> {
         let program = File::open(OWN_PROGRAM)
             .map_err(|source| StartError::Here { what: "cannot read this program", source })?;
-        let copied = self.run(COPY, program.into())?;
+        let copied = self.run(script, program.into())?;
         let stderr = last_lines(&copied.stderr);
         let not_copied =
             || StartError::NotCopied { endpoint: Box::new(self.endpoint.clone()), stderr: stderr.clone() };
@@ -92,13 +132,13 @@ impl Connection {
         }
         let said = String::from_utf8_lossy(&copied.stdout);
         let mut lines = said.lines();
-        let hash = lines.next().and_then(|line| line.split_whitespace().next()).unwrap_or_default();
-        let folder = lines.next().filter(|folder| is_plain(folder)).ok_or_else(not_copied)?;
-        if hash == own_hash()? {
-            return Ok(folder.to_owned());
+        let theirs = lines.next().and_then(|line| line.split_whitespace().next()).unwrap_or_default();
+        let place = lines.next().filter(|place| is_plain(place)).ok_or_else(not_copied)?;
+        if theirs == hash {
+            return Ok(place.to_owned());
         }
         // Nothing is left behind; whether that works changes nothing about the answer.
-        let _ = self.run(&format!("rm -rf {folder}"), Stdio::null());
+        let _ = self.run(&removal(place), Stdio::null());
         Err(StartError::OtherHash { endpoint: Box::new(self.endpoint.clone()) })
     }
 
@@ -174,13 +214,38 @@ fn private_folder() -> Result<PathBuf, StartError> {
     Ok(Path::new(String::from_utf8_lossy(&made.stdout).trim_end()).to_owned())
 }
 
-/// The SHA-256 of this program, in hexadecimal digits.
-fn own_hash() -> Result<String, StartError> {
-    let failed = |source| StartError::Here { what: "cannot run `sha256sum`", source };
-    let program = File::open(OWN_PROGRAM).map_err(failed)?;
-    let summed = Command::new("sha256sum").stdin(program).output().map_err(failed)?;
-    let said = String::from_utf8_lossy(&summed.stdout);
-    Ok(said.split_whitespace().next().unwrap_or_default().to_owned())
+/// The SHA-256 of this program, computed while something else is done.
+struct OwnHash(Child);
+
+impl OwnHash {
+    fn begin() -> Result<Self, StartError> {
+        let program = File::open(OWN_PROGRAM).map_err(Self::failed)?;
+        let mut sum = Command::new("sha256sum");
+        sum.stdin(program).stdout(Stdio::piped()).stderr(Stdio::null());
+        sum.spawn().map(Self).map_err(Self::failed)
+    }
+
+    /// In hexadecimal digits.
+    fn finish(mut self) -> Result<String, StartError> {
+        let mut said = String::new();
+        if let Some(stdout) = &mut self.0.stdout {
+            stdout.read_to_string(&mut said).map_err(Self::failed)?;
+        }
+        let hash = said.split_whitespace().next();
+        hash.map(str::to_owned).ok_or_else(|| Self::failed(std::io::Error::other("it printed nothing")))
+    }
+
+    fn failed(source: std::io::Error) -> StartError {
+        StartError::Here { what: "cannot run `sha256sum`", source }
+    }
+}
+
+/// Ends what nobody asked for in the end.
+impl Drop for OwnHash {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Whether a path needs no quotation marks in a shell.
@@ -204,14 +269,14 @@ mod tests {
 
     #[test]
     fn scripts_can_be_passed_on_by_any_login_shell() {
-        for script in [ASK, COPY] {
+        for script in [&ask(), COPY, &copy_to_keep(), KEPT] {
             assert!(!script.contains(['\'', '!', '\n']), "{script}");
         }
     }
 
     #[test]
     fn the_hash_is_that_of_this_program() {
-        let hash = own_hash().unwrap();
+        let hash = OwnHash::begin().unwrap().finish().unwrap();
         assert!(hash.len() == 64 && hash.chars().all(|c| c.is_ascii_hexdigit()), "{hash}");
     }
 }

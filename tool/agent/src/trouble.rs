@@ -75,7 +75,7 @@ pub enum StartError {
     },
     /// The program could not be copied there.
     #[error(
-        "nstar could not be copied to {endpoint}{}; TMPDIR there names another folder, and with nstar {} on \
+        "nstar could not be copied to {endpoint}{}; TMPDIR there names another folder (with --keep-copy XDG_CACHE_HOME), and with nstar {} on \
          its PATH nothing is copied",
         said(stderr),
         env!("CARGO_PKG_VERSION")
@@ -109,7 +109,9 @@ fn status(code: Option<i32>) -> String {
 /// What shells mean by an exit code.
 fn hint(code: Option<i32>) -> &'static str {
     match code {
-        Some(126) => " (where the temporary folder there is mounted noexec, TMPDIR has to name another)",
+        Some(126) => {
+            " (where the folder of the copy there is mounted noexec, TMPDIR, or with --keep-copy XDG_CACHE_HOME, has to name another)"
+        }
         Some(127) => " (a program was not found there, or one of its libraries)",
         _ => "",
     }

@@ -1,6 +1,7 @@
 //! The command line as typed: every flag, its default, and its one line of help.
 
 mod agent;
+mod by_ssh;
 mod compare;
 mod database;
 mod doctor;
@@ -27,6 +28,7 @@ use clap::{
 pub use self::fleet::{BusLogin, Fleet, FleetCommand, Kubernetes};
 pub use self::{
     agent::Agent,
+    by_ssh::BySsh,
     compare::{Compare, History},
     database::DatabaseLogin,
     doctor::Doctor,

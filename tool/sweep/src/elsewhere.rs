@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::thread;
 
 use agent::protocol::About;
 use agent::{Observer, not_found};
@@ -18,25 +19,31 @@ use observe::monotonic_us;
 use crate::sweep::SweepError;
 use crate::target::with_silences;
 
-pub use agent::{Endpoint, EndpointError};
+pub use agent::{BySsh, Endpoint, EndpointError};
 
 /// Where to observe besides this host.
 #[derive(Debug, Clone, Default)]
 pub struct Observe {
     /// The commands and hosts.
     pub endpoints: Vec<Endpoint>,
-    /// Whether agents that are reached by ssh are to see everything there.
-    pub with_sudo: bool,
+    /// How agents that are reached by ssh are run there.
+    pub by_ssh: BySsh,
 }
 
 impl Observe {
-    /// Starts an agent at each.
+    /// Starts an agent at each, all at the same time.
     pub(crate) fn start(&self) -> Result<Elsewhere, SweepError> {
         let start = |endpoint| {
             let flag = flag_of(endpoint, "--observe");
-            Observer::start(endpoint, self.with_sudo).map_err(|source| SweepError::Agent { flag, source })
+            Observer::start(endpoint, self.by_ssh).map_err(|source| SweepError::Agent { flag, source })
         };
-        let agents = self.endpoints.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        let started: Vec<_> = thread::scope(|scope| {
+            let starting: Vec<_> =
+                self.endpoints.iter().map(|endpoint| scope.spawn(move || start(endpoint))).collect();
+            let joined = starting.into_iter().map(thread::ScopedJoinHandle::join);
+            joined.map(|one| one.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        });
+        let agents = started.into_iter().collect::<Result<Vec<_>, _>>()?;
         let abouts: Vec<&About> = agents.iter().map(Observer::about).collect();
         let stands = stands(&agent::serve::about(), &abouts);
         let members = self.endpoints.iter().map(|endpoint| matches!(endpoint, Endpoint::Open(_)));

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use agent::protocol::{Begin, Prepared, Started};
-use agent::{Endpoint, EndpointError, RemoteGenerator, StartError, TooLarge};
+use agent::{BySsh, Endpoint, EndpointError, RemoteGenerator, StartError, TooLarge};
 use analysis::run::{GeneratorHost, GeneratorLoss, GeneratorTrouble};
 use analysis::ticks::Tick;
 use load::fleet::{MEMBERS_MAX, Member as Place, deal};
@@ -52,8 +52,8 @@ pub struct Generators {
     pub threads: Option<u32>,
     /// What happens when one is lost.
     pub on_loss: OnLoss,
-    /// Whether those that are reached by ssh run as root.
-    pub with_sudo: bool,
+    /// How those that are reached by ssh are run there.
+    pub by_ssh: BySsh,
     /// Whether to make do with fewer users where limits on open files do not allow all.
     pub fewer_users: bool,
 }
@@ -199,7 +199,7 @@ fn started(generators: &Generators) -> Result<Vec<Member>, FleetError> {
         return Err(FleetError::TooMany(generators.endpoints.len()));
     }
     let remotes: Vec<_> = thread::scope(|scope| {
-        let start = |endpoint| scope.spawn(move || start(endpoint, generators.with_sudo));
+        let start = |endpoint| scope.spawn(move || start(endpoint, generators.by_ssh));
         let starting: Vec<_> = generators.endpoints.iter().map(start).collect();
         starting
             .into_iter()
@@ -210,9 +210,9 @@ fn started(generators: &Generators) -> Result<Vec<Member>, FleetError> {
     remotes.into_iter().map(|remote| Ok(Member::new(remote?, &mut names))).collect()
 }
 
-fn start(endpoint: &Endpoint, with_sudo: bool) -> Result<RemoteGenerator, FleetError> {
+fn start(endpoint: &Endpoint, by_ssh: BySsh) -> Result<RemoteGenerator, FleetError> {
     let flag = flag_of(endpoint, "--generator");
-    RemoteGenerator::start(endpoint, with_sudo).map_err(|source| FleetError::Start { flag, source })
+    RemoteGenerator::start(endpoint, by_ssh).map_err(|source| FleetError::Start { flag, source })
 }
 
 /// Has all make ready, and finds out how much each can make.

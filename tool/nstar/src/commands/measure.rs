@@ -89,7 +89,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
     let scenario = plan::scenario(&flags.target)?;
     let target = plan::title(&scenario);
     let load = plan::plan(&flags.target, scenario);
-    let generators = flags.generate.plan(&flags.target.drive, flags.observe.sudo);
+    let generators = flags.generate.plan(&flags.target.drive, flags.observe.by_ssh(&flags.generate)?);
     let (users, fewer_users) = plan::users(&flags.users, &load, (&flags.target.drive, &flags.generate))?;
     Ok(SweepPlan {
         search: plan::search(users, Some(flags.duration)),
@@ -184,7 +184,7 @@ fn load_plan(flags: &Load) -> Result<LoadPlan, Failure> {
         load.pacing = Pacing::Open { rate_per_s, arrivals: Arrivals::Poisson };
     }
     let wanted = UsersRange::List(vec![flags.users]);
-    let generators = flags.generate.plan(&flags.target.drive, flags.observe.sudo);
+    let generators = flags.generate.plan(&flags.target.drive, flags.observe.by_ssh(&flags.generate)?);
     let (users, fewer_users) = plan::users(&wanted, &load, (&flags.target.drive, &flags.generate))?;
     Ok(LoadPlan {
         users: users.most(),

@@ -11,7 +11,7 @@ use sweep::{
     fleet::{self, Generators},
 };
 
-use super::{LostGenerator, Output, profile::Profile};
+use super::{BySsh, LostGenerator, Output, profile::Profile};
 use crate::{exit::Failure, values};
 
 /// What is said of `--gate`, which goes with a single answer alone.
@@ -79,9 +79,9 @@ pub struct Elsewhere {
     /// ssh://[USER@]HOST[:PORT]; may be repeated
     #[arg(long = "observe", value_name = "COMMAND|SSH-URL")]
     pub observe: Vec<Endpoint>,
-    /// With --observe or --generator ssh://..: run the agent there as root, through `sudo -n`
-    #[arg(long)]
-    pub sudo: bool,
+    /// How agents are run where ssh reaches them.
+    #[command(flatten)]
+    pub by_ssh: BySsh,
 }
 
 impl Elsewhere {
@@ -92,14 +92,10 @@ impl Elsewhere {
     pub fn plan(&self, experiment: &definition::Experiment) -> Result<(Generators, Observe), Failure> {
         let texts = |all: &[definition::Elsewhere]| all.iter().any(|one| one.text.starts_with("ssh://"));
         let is_ssh = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Ssh(_));
-        let by_ssh = self.generators.iter().chain(&self.observe).any(is_ssh)
+        let any_by_ssh = self.generators.iter().chain(&self.observe).any(is_ssh)
             || (self.generators.is_empty() && texts(&experiment.generators))
             || (self.observe.is_empty() && texts(&experiment.observe));
-        if self.sudo && !by_ssh {
-            return Err(Failure::usage(
-                "--sudo goes with --observe or --generator ssh://[USER@]HOST; write sudo into a command yourself",
-            ));
-        }
+        let by_ssh = self.by_ssh.plan(any_by_ssh)?;
         let is_here = self.generators.is_empty() && experiment.generators.is_empty();
         if self.lost_generator != LostGenerator::Repeat && is_here {
             return Err(Failure::usage("--lost-generator goes with --generator"));
@@ -107,10 +103,10 @@ impl Elsewhere {
         let generators = Generators {
             endpoints: self.generators.clone(),
             on_loss: self.lost_generator.into(),
-            with_sudo: self.sudo,
+            by_ssh,
             ..Generators::default()
         };
-        Ok((generators, Observe { endpoints: self.observe.clone(), with_sudo: self.sudo }))
+        Ok((generators, Observe { endpoints: self.observe.clone(), by_ssh }))
     }
 
     /// Whether all of the load is made on hosts that ssh reaches, and none by what is started here.

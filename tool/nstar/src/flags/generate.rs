@@ -67,13 +67,13 @@ impl Generate {
         self.generators.iter().any(|endpoint| matches!(endpoint, Endpoint::Ssh(_)))
     }
 
-    /// The plan that they make, for a load made like this; `with_sudo` runs those that are reached by ssh as root.
-    pub fn plan(&self, drive: &Drive, with_sudo: bool) -> Generators {
+    /// The plan that they make, for a load made like this.
+    pub fn plan(&self, drive: &Drive, by_ssh: agent::BySsh) -> Generators {
         Generators {
             endpoints: self.generators.clone(),
             threads: drive.threads.map(u32::from),
             on_loss: self.lost_generator.into(),
-            with_sudo,
+            by_ssh,
             fewer_users: drive.fewer_users,
         }
     }

@@ -3,7 +3,7 @@
 use agent::Endpoint;
 use clap::Args;
 
-use super::Generate;
+use super::{BySsh, Generate};
 use crate::exit::Failure;
 
 /// Where to observe besides this host.
@@ -13,23 +13,26 @@ pub struct Observe {
     /// or through ssh://[USER@]HOST[:PORT], which takes nstar along; repeat it for several hosts
     #[arg(long = "observe", value_name = "COMMAND|SSH-URL")]
     pub endpoints: Vec<Endpoint>,
-    /// With --observe or --generator ssh://..: run the agent there as root, through `sudo -n`
-    #[arg(long)]
-    pub sudo: bool,
+    /// How agents are run where ssh reaches them.
+    #[command(flatten)]
+    pub by_ssh: BySsh,
 }
 
 impl Observe {
     /// The plan that they make, beside a load that is made like this.
     ///
     /// # Errors
-    /// If `--sudo` has nothing to apply to.
+    /// If a flag about ssh has nothing to apply to.
     pub fn plan(&self, generate: &Generate) -> Result<sweep::elsewhere::Observe, Failure> {
-        let by_ssh = self.endpoints.iter().any(|endpoint| matches!(endpoint, Endpoint::Ssh(_)));
-        if self.sudo && !by_ssh && !generate.is_by_ssh() {
-            return Err(Failure::usage(
-                "--sudo goes with --observe or --generator ssh://[USER@]HOST; write sudo into a command yourself",
-            ));
-        }
-        Ok(sweep::elsewhere::Observe { endpoints: self.endpoints.clone(), with_sudo: self.sudo })
+        Ok(sweep::elsewhere::Observe { endpoints: self.endpoints.clone(), by_ssh: self.by_ssh(generate)? })
+    }
+
+    /// How agents that observe or generate are run where ssh reaches them.
+    ///
+    /// # Errors
+    /// If a flag about ssh has nothing to apply to.
+    pub fn by_ssh(&self, generate: &Generate) -> Result<agent::BySsh, Failure> {
+        let any = self.endpoints.iter().any(|endpoint| matches!(endpoint, Endpoint::Ssh(_)));
+        self.by_ssh.plan(any || generate.is_by_ssh())
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::{SocketAddr, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::Command,
 };
@@ -106,11 +107,12 @@ fn make_keys(place: &Place) {
 fn sshd_config(place: &Place, address: SocketAddr) -> String {
     format!(
         "ListenAddress {address}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
-         PermitRootLogin prohibit-password\nSetEnv PATH={}:/usr/bin:/bin TMPDIR={}\n",
+         PermitRootLogin prohibit-password\nSetEnv PATH={}:/usr/bin:/bin TMPDIR={} XDG_CACHE_HOME={}\n",
         place.path("host").display(),
         place.path("authorized").display(),
         place.path("far-bin").display(),
         place.path("far-tmp").display(),
+        place.path("far-cache").display(),
     )
 }
 
@@ -224,6 +226,33 @@ fn nstar_of_the_same_version_there_is_used_and_of_another_is_not() {
     let run = place.run_file();
     let ended = ["\"ended\"", "server-not-found"].iter().any(|trouble| warnings(&run).contains(trouble));
     assert!(!ended, "{}", warnings(&run));
+}
+
+/// The temporary folder there is too small for a copy, so that only one that was kept can run.
+#[test]
+fn a_copy_that_was_kept_is_used_again_and_a_spoilt_one_is_not() {
+    let test = "a_copy_that_was_kept_is_used_again_and_a_spoilt_one_is_not";
+    if !can_run(test) {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let special = Special { mounted: Some("size=4k"), ..Special::default() };
+    let Some(host) = SshHost::start(&place, test, &special) else { return };
+    host.load(&place, &[]).exits(1).complains("could not be copied");
+    host.load(&place, &["--keep-copy"]).exits(0);
+    let folder = format!("far-cache/nstar/agent-{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(entries(&place, &folder), ["nstar"]);
+    let kept = place.path(&folder).join("nstar");
+    let mode = fs::metadata(&kept).expect("a copy").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "{mode:o}");
+    host.load(&place, &[]).exits(0);
+    fs::write(&kept, "#!/bin/sh\necho spoilt").expect("a file");
+    host.load(&place, &[]).exits(1).complains("could not be copied");
+    host.load(&place, &["--keep-copy", "--generator", &host.url()]).exits(0);
+    let same = fs::read(&kept).expect("a copy") == fs::read(tool_program()).expect("the tool");
+    assert!(same, "it was replaced");
+    assert_eq!(entries(&place, &folder), ["nstar"]);
+    assert_eq!(entries(&place, "here-tmp"), [""; 0]);
 }
 
 #[test]
