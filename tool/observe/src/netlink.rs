@@ -1,10 +1,11 @@
-//! What the kernel tells by netlink but not in /proc: listen backlogs, both ends of unix sockets, shapers, routes
-//! (netlink(7), rtnetlink(7), sock_diag(7)).
+//! What the kernel tells by netlink but not in /proc: listen backlogs, both ends of unix sockets, shapers, routes, address
+//! translation (netlink(7), rtnetlink(7), sock_diag(7), ctnetlink).
 //!
 //! Replies are parsed here rather than by the `netlink-packet-*` crates: those do not decode the options of the shapers
 //! that matter (tbf, netem, cake, the classes of htb), and allocate for every attribute of every socket in a dump, which
 //! on a busy host has thousands.
 
+pub(crate) mod conntrack;
 pub(crate) mod diag;
 pub(crate) mod qdisc;
 pub(crate) mod route;
@@ -236,6 +237,8 @@ mod tests {
             let _ = qdisc::class(&bytes);
             let _ = route::link(&bytes);
             let _ = route::address(&bytes);
+            let end = ([10, 0, 0, 1], 80).into();
+            let _ = conntrack::answer(&bytes, conntrack::Tuple { client: end, server: end });
         }
 
         #[test]

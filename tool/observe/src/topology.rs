@@ -5,6 +5,7 @@ pub(crate) mod namespaces;
 pub(crate) mod process_tree;
 mod tiers;
 pub(crate) mod tracker;
+pub(crate) mod translation;
 mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +22,7 @@ const SYSTEM_SOCKETS: [&str; 4] = ["/run/systemd/", "/run/dbus/", "/run/nscd/", 
 /// The other end of a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Callee {
-    /// A TCP address, as seen from the namespace with this id.
+    /// A TCP address, as seen from the namespace with this id, behind all translation that is known.
     Tcp(String, SocketAddr),
     /// The inode of a listening unix socket.
     Unix(u64),

@@ -276,8 +276,13 @@ impl Agent {
     fn look_behind(&mut self, targets: &[SocketAddr], behind: &[SocketAddr]) {
         let sightings = self.observer.watch(targets, behind);
         let found = sightings.iter().skip(targets.len()).any(Result::is_ok);
-        if found && self.found == Found::Nothing {
+        if self.found != Found::Nothing {
+            return;
+        }
+        if found {
             (self.found, self.trouble) = (Found::Tiers, None);
+        } else if self.trouble.is_some() {
+            self.trouble = Some(AgentTrouble::NothingCalled { addresses: behind.to_vec() });
         }
     }
 

@@ -109,6 +109,11 @@ pub enum AgentTrouble {
         /// The reason.
         reason: ServerUnwatched,
     },
+    /// It found neither the server nor anything that a tier on another host calls; what it says of the host itself is used.
+    NothingCalled {
+        /// Addresses that tiers on other hosts call, and that nobody was seen to serve.
+        addresses: Vec<SocketAddr>,
+    },
     /// It sees the same processes as another observer, so that only what that one says is used.
     Redundant,
 }

@@ -9,9 +9,11 @@ use crate::clock::{monotonic_us, own_thread_cpu_us};
 use crate::exchange::{End, Known, Request, request};
 use crate::kernel_files::{KernelPaths, Pid};
 use crate::netlink::NetlinkSockets;
+use crate::netlink::conntrack::Tuple;
 use crate::netlink::diag::{self, UnixSocket};
 use crate::proc::network::{TcpSocket, TcpState};
 use crate::topology::namespaces::Namespace;
+use crate::topology::translation::Translation;
 use crate::topology::{Call, Callee, Topology, unix_address};
 
 /// Looking may take at most one part in this many of a processor: with thousands of connections it happens less often.
@@ -24,6 +26,7 @@ const HOPS_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct HopSampler {
     own: Namespace,
+    translation: Translation,
     /// By the id of their namespace; `None` where it may not be entered, so its files have to do.
     netlink: BTreeMap<String, Option<NetlinkSockets>>,
     before: BTreeMap<ServerAddress, Connections>,
@@ -75,7 +78,13 @@ struct Counted {
 
 impl HopSampler {
     pub(super) fn new(paths: &KernelPaths) -> Self {
-        Self { own: Namespace::own(paths), netlink: BTreeMap::new(), before: BTreeMap::new(), next_at_us: 0 }
+        Self {
+            own: Namespace::own(paths),
+            translation: Translation::new(paths),
+            netlink: BTreeMap::new(),
+            before: BTreeMap::new(),
+            next_at_us: 0,
+        }
     }
 
     /// Looks at the connections; `None` if no server is watched, or the last look was too recent for what it cost.
@@ -93,12 +102,17 @@ impl HopSampler {
     fn look(&mut self, topology: &Topology) -> Vec<Hop> {
         let others = topology.namespaces.iter().filter(|other| other.id != self.own.id);
         let namespaces: Vec<Namespace> = [self.own.clone()].into_iter().chain(others.cloned()).collect();
-        self.netlink.retain(|id, _| namespaces.iter().any(|namespace| namespace.id == *id));
+        let is_there = |id: &str| namespaces.iter().any(|namespace| namespace.id == id);
+        self.netlink.retain(|id, _| is_there(id));
+        self.translation.retain(is_there);
         let mut tcp = BTreeMap::new();
         let mut found = BTreeMap::new();
         let calls_unix = topology.calls.keys().any(|callee| matches!(callee, Callee::Unix(_)));
         for (number, namespace) in namespaces.iter().enumerate() {
-            add_tcp(&mut tcp, &self.tcp_ends(namespace), (number, namespace), topology);
+            let sockets = self.tcp_ends(namespace);
+            let translation = &mut self.translation;
+            let real = |tuple| translation.seen_by_server(namespace, tuple);
+            add_tcp(&mut tcp, &sockets, (number, namespace, real), topology);
             if calls_unix {
                 count_unix(&mut found, &self.unix_sockets(namespace), topology);
             }
@@ -150,7 +164,7 @@ fn end(socket: &TcpSocket) -> End {
 fn add_tcp<'a>(
     found: &mut BTreeMap<Ends, Seen<'a>>,
     sockets: &[(TcpSocket, End)],
-    (number, namespace): (usize, &Namespace),
+    (number, namespace, mut real): (usize, &Namespace, impl FnMut(Tuple) -> Tuple),
     topology: &'a Topology,
 ) {
     let listeners = listeners(sockets, topology);
@@ -160,9 +174,12 @@ fn add_tcp<'a>(
         if let Some(listener) = accepted_by(&listeners, *local) {
             let seen = found.entry(Ends::new(*remote, *local, number)).or_default();
             (seen.server, seen.listener, seen.unaccepted) = (Some(*end), Some(listener), *inode == 0);
-        } else if *remote == topology.target || calls.contains_key(remote) {
-            let seen = found.entry(Ends::new(*local, *remote, number)).or_default();
-            (seen.client, seen.call) = (Some(*end), calls.get(remote).copied());
+            continue;
+        }
+        let Tuple { client, server } = real(Tuple { client: *local, server: *remote });
+        if *remote == topology.target || calls.contains_key(&server) {
+            let seen = found.entry(Ends::new(client, server, number)).or_default();
+            (seen.client, seen.call) = (Some(*end), calls.get(&server).copied());
         }
     }
 }

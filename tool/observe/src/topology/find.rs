@@ -97,7 +97,7 @@ fn topology(
         listeners: holders.owners(&listeners),
         ..Topology::unseen(target)
     };
-    TierSearch::default().extend(paths, tree, namespaces, &mut topology);
+    TierSearch::new(paths).extend(paths, tree, namespaces, &mut topology);
     Ok(topology)
 }
 

@@ -39,7 +39,7 @@ impl Namespace {
     }
 
     /// The file by which it is entered; `None` for our own.
-    fn entrance(&self) -> Option<PathBuf> {
+    pub(crate) fn entrance(&self) -> Option<PathBuf> {
         self.through.and_then(|_| Some(self.net.parent()?.join("ns/net")))
     }
 
@@ -165,6 +165,11 @@ impl Namespaces {
             self.all.push(Namespace::of(paths, pid, id));
             self.all.len() - 1
         }))
+    }
+
+    /// The ids of all but this process's own.
+    pub(crate) fn ids(&self) -> BTreeSet<&str> {
+        self.all.iter().map(|namespace| namespace.id.as_str()).collect()
     }
 
     /// The namespaces that have the address `ip`. A loopback address means our own namespace.

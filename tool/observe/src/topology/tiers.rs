@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 
 use super::namespaces::{Namespace, Namespaces, accepting};
 use super::process_tree::{ProcessTree, socket_holders};
+use super::translation::Translation;
 use super::{Callee, Topology};
 use crate::kernel_files::{KernelPaths, Pid};
+use crate::netlink::conntrack::Tuple;
 use crate::netlink::diag::UnixSocket;
 use crate::proc::network::{TcpSocket, TcpState};
 
@@ -17,14 +19,19 @@ const DEPTH_MAX: usize = 8;
 const FOREIGN_MAX: usize = 1 << 16;
 
 /// Searches for tiers, and remembers results, so that a kept connection costs only one search.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TierSearch {
+    translation: Translation,
     /// Connected sockets that none of the `members` holds.
     foreign: BTreeSet<u64>,
     members: Vec<Pid>,
 }
 
 impl TierSearch {
+    pub(crate) fn new(paths: &KernelPaths) -> Self {
+        Self { translation: Translation::new(paths), foreign: BTreeSet::new(), members: Vec::new() }
+    }
+
     /// Adds the processes that the topology's processes are connected to now, tier by tier, and notes who calls what.
     pub(crate) fn extend(
         &mut self,
@@ -52,6 +59,8 @@ impl TierSearch {
         topology: &mut Topology,
     ) -> BTreeSet<u64> {
         self.renew(topology);
+        let ids = namespaces.ids();
+        self.translation.retain(|id| ids.contains(id));
         let mut called = BTreeSet::new();
         let groups = by_namespace(namespaces, topology);
         topology.namespaces = groups.iter().map(|group| group.0.clone()).collect();
@@ -89,7 +98,7 @@ impl TierSearch {
     /// The connected sockets of a namespace that may be calls not noted yet, each with what it may call and the listeners
     /// there.
     fn calls(
-        &self,
+        &mut self,
         namespaces: &Namespaces,
         namespace: &Namespace,
         sockets: &[TcpSocket],
@@ -104,10 +113,12 @@ impl TierSearch {
             if served.contains(&socket.local.port()) || self.foreign.contains(&socket.inode) {
                 continue;
             }
+            let made = Tuple { client: socket.local, server: socket.remote };
+            let remote = self.translation.seen_by_server(namespace, made).server;
             let listeners = listeners_at
-                .entry(socket.remote)
-                .or_insert_with(|| listeners_behind(namespaces, namespace, sockets, socket.remote));
-            let callee = Callee::Tcp(namespace.id.clone(), socket.remote);
+                .entry(remote)
+                .or_insert_with(|| listeners_behind(namespaces, namespace, sockets, remote));
+            let callee = Callee::Tcp(namespace.id.clone(), remote);
             if is_new(topology, &callee, listeners) && !serves_users(topology, listeners) {
                 calls.insert(socket.inode, (callee, listeners.clone()));
             }

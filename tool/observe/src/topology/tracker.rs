@@ -20,7 +20,7 @@ pub(crate) struct TopologyTracker {
 
 impl TopologyTracker {
     pub(crate) fn new(paths: &KernelPaths) -> Self {
-        Self { paths: paths.clone(), tiers: TierSearch::default(), known: None }
+        Self { paths: paths.clone(), tiers: TierSearch::new(paths), known: None }
     }
 
     /// Searches again for descendants and for tiers behind, and for the servers themselves if all of them ended.

@@ -148,6 +148,15 @@ pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
             "The agent on {host} did not find the server: {}. Of that host, only processors, disks, memory and links were watched.",
             server_there(reason)
         ),
+        AgentTrouble::NothingCalled { addresses } => format!(
+            "The agent on {host} found neither the server nor who serves {}, which a tier on another host calls: it has no such \
+             address. If address translation leads there from a service address, nstar sees that where it is done: run \
+             it, or an agent, there as root, where connection tracking may be read. Of {host}, only processors, disks, memory \
+             and links were watched.",
+            listed(
+                &addresses.iter().map(|address| ServerAddress::Tcp { address: *address }).collect::<Vec<_>>()
+            )
+        ),
         AgentTrouble::Redundant => format!(
             "The agent on {host} sees the same processes as another observer, so they were counted once."
         ),

@@ -221,6 +221,7 @@ fn agent_troubles() -> Vec<AgentTrouble> {
         LeftOut { count: 12 },
         Clock { error_us: 2_400.0 },
         ServerNotFound { reason },
+        NothingCalled { addresses: vec![([10, 96, 0, 10], 80).into()] },
         ServerNotFound { reason: ServerUnwatched::NotLocal { address: ([10, 0, 0, 1], 80).into() } },
         ServerNotFound { reason: ServerUnwatched::NotListening { address: ([10, 0, 0, 1], 80).into() } },
         Redundant,
