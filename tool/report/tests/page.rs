@@ -97,6 +97,7 @@ fn several_generators_are_listed_with_their_users_and_clocks() {
         ceiling_per_s: Some(171_000.0),
         clock_offset_us,
         clock_error_us: 34.0,
+        started_late_us: 120,
     };
     run.load.generators = vec![host("one", -1_500), host("two", 0), host("three", 0)];
     let share = |name: &str, users, useful_work| GeneratorShare {

@@ -554,6 +554,7 @@ impl Member {
             ceiling_per_s: self.prepared.ceiling_per_s,
             clock_offset_us: self.clock.0,
             clock_error_us: self.clock.1,
+            started_late_us: self.late_us,
         }
     }
 

@@ -16,6 +16,9 @@ pub struct GeneratorHost {
     pub clock_offset_us: i64,
     /// By how much that may be wrong, microseconds.
     pub clock_error_us: f64,
+    /// By how much it began a step later than asked for, at worst, microseconds by its own clock.
+    #[serde(default)]
+    pub started_late_us: u64,
 }
 
 /// What one of several generators did during a step.

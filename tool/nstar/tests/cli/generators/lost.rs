@@ -92,6 +92,42 @@ fn a_load_ends_with_its_last_generator() {
     outcome.exits(1).complains("the generator on").complains("ended by a signal");
 }
 
+/// Fifty agents on one machine make one load, and forty-five of them go on when five are killed.
+#[test]
+fn a_fleet_of_fifty_goes_on_without_five_that_are_killed() {
+    let place = Place::beside_sleepers();
+    let (gate, pids) = (place.path("gate"), place.path("pids"));
+    let port = free_port();
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", COUNTING, &port.to_string()]).arg(&gate);
+    let server = Server::at(([127, 0, 0, 1], port).into(), command);
+    let (url, one) = (server.url("/x"), format!("sh -c 'echo $$ >> {}; exec {}'", pids.display(), agent()));
+    let load = ["load", &url, "-c", "100", "-n", "10", "-t", "1", "-o", "run.json"];
+    let fifty = std::iter::repeat_n(["--generator", &one], 50).flatten();
+    let running = place.nstar(load.into_iter().chain(fifty)).start();
+    let deadline = Instant::now() + PATIENCE;
+    // Each has sent a first request, and some users of all wait behind the gate.
+    while seen(&server).values().sum::<u64>() < 120 {
+        assert!(Instant::now() < deadline, "no load came");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let pids = fs::read_to_string(pids).expect("numbers");
+    let victims = pids.lines().step_by(10).map(|pid| pid.parse().expect("a number"));
+    victims.for_each(|pid: u32| signal(pid, "KILL"));
+    fs::write(&gate, "").expect("a file");
+    let outcome = running.finish().has_not_panicked().exits(0);
+    println!("{outcome}");
+    let run = place.run_file();
+    let step = &run["steps"][0];
+    assert_eq!((generators(&run["load"]).len(), generators(step).len()), (50, 45), "{step}");
+    assert_eq!((sum(step, "users"), sum(step, "completed")), (100, measured(&run)), "{step}");
+    let lost = run["warnings"].as_array().expect("warnings").iter();
+    let lost = lost.filter(|one| one["cause"]["trouble"]["kind"] == "lost").count();
+    assert_eq!(lost, 5, "{}", run["warnings"]);
+    let late = generators(&run["load"]).iter().filter_map(|one| one["started_late_us"].as_u64()).max();
+    println!("the last of fifty began a step {late:?} us late");
+}
+
 #[test]
 fn a_sweep_measures_a_step_again_without_a_generator_that_is_killed() {
     let place = Place::beside_sleepers();
