@@ -2,6 +2,7 @@
 
 mod bookings;
 mod file_server;
+mod fleet;
 mod generator;
 mod many_connections;
 mod models;
@@ -35,7 +36,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 28] = [
+pub(crate) const ALL: [Case; 29] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -56,6 +57,11 @@ pub(crate) const ALL: [Case; 28] = [
         name: "client-10k",
         title: "generator, 10 000 users against 100",
         measure: Ratios(generator::many_users),
+    },
+    Case {
+        name: "fleet",
+        title: "generators through agents: what they cost, what they measure, and how closely 50 begin",
+        measure: Ratios(fleet::measure),
     },
     Case {
         name: "server-1k",
