@@ -1,10 +1,14 @@
 //! Where processor time goes: from sampled stacks of addresses to the function that most of it is spent in.
 
+mod off_cpu;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::tree::{Node, Tree, tree};
+pub use self::{
+    off_cpu::{ThreadSeen, ThreadsSeen, TierSeen, off_cpu},
+    tree::{Node, Tree, tree},
+};
 use crate::run::{
     Bottleneck, Function, HotFunction, Identity, Processes, Profile, ProfileTrouble, Stack, TierProfile,
 };
@@ -149,7 +153,7 @@ pub fn profile(
         troubles.push(if sampled.by_thread { ProfileTrouble::ShortLived } else { ProfileTrouble::Idle });
     }
     let (elapsed_s, hertz) = (sampled.elapsed_s, sampled.hertz);
-    Profile { users, elapsed_s, hertz, throughput_share: None, tiers, troubles }
+    Profile { users, elapsed_s, hertz, throughput_share: None, tiers, troubles, off_cpu: None }
 }
 
 fn tier_profile(sampled: &Sampled, tier: &Tier, names: &Names) -> TierProfile {

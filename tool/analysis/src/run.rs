@@ -13,6 +13,7 @@ mod identity;
 pub(crate) mod known;
 mod laws;
 mod load_shape;
+mod off_cpu;
 mod probability;
 mod profile;
 mod response_time;
@@ -34,6 +35,7 @@ pub use generators::{GeneratorHost, GeneratorLoss, GeneratorShare, GeneratorTrou
 pub use identity::{Database, DiskLimit, HostName, Identity, Processes, ResourceKind, Unit, Words};
 pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
+pub use off_cpu::{OffCpu, OffCpuTrouble, RunState, TierOffCpu, Wait};
 pub use probability::Probability;
 pub use profile::{Function, HotFunction, Profile, ProfileTrouble, Stack, TierProfile};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};

@@ -96,6 +96,14 @@ fn show_run(run: &Run, format: Format) -> Result<String, Failure> {
             return Err(Failure::usage("the run was made without --profile, so it holds no stacks"));
         }
         Format::Folded => report::folded(run),
+        Format::FoldedOffCpu => match report::folded_off_cpu(run) {
+            none if none.is_empty() => {
+                return Err(Failure::usage(
+                    "the run holds no stacks of sleeping threads: make it with --profile, as root",
+                ));
+            }
+            stacks => stacks,
+        },
     })
 }
 
@@ -105,6 +113,8 @@ fn show_comparison(comparison: &Comparison, format: Format) -> Result<String, Fa
         Format::Html => report::comparison::html(comparison).map_err(Failure::failed)?,
         Format::Csv => report::comparison::csv(comparison),
         Format::Json => report::comparison::json(comparison).map_err(Failure::failed)?,
-        Format::Folded => return Err(Failure::usage("a comparison holds no stacks; give a run file")),
+        Format::Folded | Format::FoldedOffCpu => {
+            return Err(Failure::usage("a comparison holds no stacks; give a run file"));
+        }
     })
 }

@@ -12,6 +12,7 @@ mod figures;
 pub(crate) mod history;
 pub(crate) mod index;
 pub(crate) mod live;
+mod off_cpu;
 mod page;
 mod profile;
 mod relative;

@@ -34,7 +34,7 @@ mod words;
 
 pub use beside::put as put_words;
 pub use csv::csv;
-pub use folded::folded;
+pub use folded::{folded, folded_off_cpu};
 pub use html::{RenderError, html};
 pub use json::{Document, ReadError, json, parse, read, schema};
 pub use printable::{printable, printable_painted};

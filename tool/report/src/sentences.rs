@@ -22,6 +22,7 @@ mod hops;
 mod kernel;
 pub(crate) mod left_out;
 mod locks;
+mod off_cpu;
 mod outcome;
 mod processors;
 mod profile;
@@ -38,8 +39,10 @@ use analysis::ticks::{ErrorCounts, ErrorKind};
 pub(crate) use confirmation::{confirmation, tested};
 pub(crate) use doubts::doubt;
 pub use generator::generator_lost;
+pub(crate) use off_cpu::{state as off_cpu_state, tier as off_cpu_tier, troubles as off_cpu_troubles};
 pub(crate) use profile::{
-    function, profile, profile_of, short, tier as profile_tier, troubles as profile_troubles,
+    asleep, asleep_of, function, profile, profile_of, short, tier as profile_tier,
+    troubles as profile_troubles,
 };
 pub(crate) use warnings::warning;
 

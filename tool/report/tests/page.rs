@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use analysis::run::{GeneratorHost, GeneratorShare, ResourceKind, Unit};
+use analysis::run::{
+    Function, GeneratorHost, GeneratorShare, OffCpu, Processes, Profile, ResourceKind, Run, RunState, Stack,
+    TierOffCpu, Unit, Wait,
+};
 use report::html;
 
 mod markup;
@@ -148,4 +151,34 @@ fn strings_of_the_run_are_never_markup() {
     assert!(hostile.contains("{{ 7*7 }}"), "what looks like a template is text");
     let hidden = |c: &char| c.is_control() && *c != '\n' || *c == '\u{202e}';
     assert_eq!(hostile.chars().find(hidden), None);
+}
+
+#[test]
+fn where_threads_sleep_is_a_section_and_names_add_no_markup() {
+    let name = "<b>\"'&";
+    let wait =
+        Wait { state: RunState::Sleeping, call: Some(name.into()), wchan: None, samples: 9, share: 0.9 };
+    let tier = TierOffCpu {
+        processes: Processes { name: name.into(), ..Processes::default() },
+        threads: 3.0,
+        samples: 10,
+        asleep_share: 0.9,
+        waits: vec![
+            wait.clone(),
+            Wait { state: RunState::Running, call: None, samples: 1, share: 0.1, ..wait },
+        ],
+        functions: vec![Function { name: name.into(), kernel: true, ..Function::default() }],
+        stacks: vec![Stack { calls: vec![0, 0, 7], samples: 9 }],
+        ..TierOffCpu::default()
+    };
+    let off_cpu = OffCpu { looks: 10, elapsed_s: 1.0, tiers: vec![tier.clone(), tier], troubles: Vec::new() };
+    let profile = Profile { users: 4, off_cpu: Some(off_cpu), ..Profile::default() };
+    let page = html(&Run { profile: Some(profile), ..samples::cpu() }).expect("renders");
+    assert!(page.contains("Where threads sleep") && page.contains("running, or ready to"), "{page}");
+    assert!(!page.contains("<b>"), "{page}");
+    let tags = tags(&page);
+    let ids: Vec<_> = tags.iter().filter_map(|tag| tag.get("id")).collect();
+    let unique: BTreeSet<_> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len(), "{ids:?}");
+    assert!(ids.contains(&"asleep-1-title") && ids.contains(&"asleep-table-1"), "{ids:?}");
 }

@@ -1,4 +1,4 @@
-//! Samples where the processor time of the server goes, and has the functions named.
+//! Samples where the processor time of the server goes and where its threads sleep, and has the functions named.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,12 +8,12 @@ use std::{
 };
 
 use analysis::{
-    profile::{Names, Sampled, Space, Tier, profile},
+    profile::{Names, Sampled, Space, ThreadsSeen, Tier, off_cpu, profile},
     run::{Processes, Profile, ProfileTrouble, Run},
     ticks::Tick,
 };
 use load::Think;
-use observe::Profiler;
+use observe::{OffCpuSampler, Profiler};
 
 use crate::{
     driver::{DriveError, Driver},
@@ -38,6 +38,7 @@ const SETTLING_US: u64 = 300_000;
 #[derive(Debug)]
 pub(crate) struct Profiling {
     profiler: Result<Profiler, ProfileTrouble>,
+    off_cpu: Option<OffCpuSampler>,
     tiers: Vec<Tier>,
     elsewhere: Vec<Processes>,
 }
@@ -51,7 +52,14 @@ impl Profiling {
     fn start(watch: &Watch, most: Duration) -> Self {
         let tiers: Vec<Tier> = watch.tiers().into_iter().map(tier).collect();
         let pids = tiers.iter().flat_map(|tier| &tier.pids).copied().collect();
-        Self { profiler: Profiler::start(&pids, most), tiers, elsewhere: watch.tiers_elsewhere() }
+        let profiler = Profiler::start(&pids, most);
+        let off_cpu = OffCpuSampler::start(tiers.iter().map(|tier| tier.pids.clone()).collect(), most);
+        Self { profiler, off_cpu, tiers, elsewhere: watch.tiers_elsewhere() }
+    }
+
+    /// Whether there is anything that is sampled.
+    fn is_under_way(&self) -> bool {
+        self.profiler.is_ok() || self.off_cpu.is_some()
     }
 
     /// Ends it, and has the functions named while the processes still run.
@@ -60,9 +68,10 @@ impl Profiling {
             Ok(profiler) => profiler.stop().as_living(|pid| Path::new(&format!("/proc/{pid}")).exists()),
             Err(trouble) => Sampled { troubles: vec![trouble], ..Sampled::default() },
         };
+        let threads = self.off_cpu.map(OffCpuSampler::stop);
         let names = name(&sampled.addresses());
         let Self { tiers, elsewhere, .. } = self;
-        Profiled { users, sampled, tiers, elsewhere, names, throughput_per_s: None }
+        Profiled { users, sampled, threads, tiers, elsewhere, names, throughput_per_s: None }
     }
 }
 
@@ -77,6 +86,7 @@ fn tier(((role, name), pids): ((analysis::counters::Role, String), Vec<u32>)) ->
 pub(crate) struct Profiled {
     users: u32,
     sampled: Sampled,
+    threads: Option<ThreadsSeen>,
     tiers: Vec<Tier>,
     elsewhere: Vec<Processes>,
     names: Names,
@@ -88,6 +98,7 @@ impl Profiled {
     pub(crate) fn add_to(self, run: &mut Run) {
         let about = (&*self.tiers, &run.verdict.bottleneck);
         let mut profile: Profile = profile(self.users, &self.sampled, about, &self.names);
+        profile.off_cpu = self.threads.map(|seen| off_cpu(&seen, &self.tiers));
         if !self.elsewhere.is_empty() {
             profile.troubles.push(ProfileTrouble::Elsewhere { tiers: self.elsewhere });
         }
@@ -137,9 +148,9 @@ fn sampled_once(
 ) -> Result<Profiled, DriveError> {
     driver.collect(SETTLING_US, interrupt)?;
     let profiling = Profiling::start(at.watch, SWEEP_MOST);
-    let ticks = match profiling.profiler {
-        Ok(_) => driver.collect(u64::try_from(SWEEP_MOST.as_micros()).unwrap_or(u64::MAX), interrupt)?,
-        Err(_) => Vec::new(),
+    let ticks = match profiling.is_under_way() {
+        true => driver.collect(u64::try_from(SWEEP_MOST.as_micros()).unwrap_or(u64::MAX), interrupt)?,
+        false => Vec::new(),
     };
     Ok(Profiled { throughput_per_s: throughput_per_s(&ticks), ..profiling.finish(at.users, at.name) })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::run::TierProfile;
+use crate::run::Stack;
 
 /// Calls deeper than this are not drawn. The kernel gives 127 of itself and as many of the program at most; a file could say
 /// anything.
@@ -34,10 +34,10 @@ pub struct Tree {
     pub dropped: usize,
 }
 
-/// The tree of a tier's stacks: the nodes with at least this share of all, or with more where those are more than fit.
-pub fn tree(tier: &TierProfile, share_min: f64, nodes_max: usize) -> Tree {
+/// The tree of stacks: the nodes with at least this share of all, or with more where those are more than fit.
+pub fn tree(stacks: &[Stack], share_min: f64, nodes_max: usize) -> Tree {
     let mut root = Branch::default();
-    for stack in &tier.stacks {
+    for stack in stacks {
         root.add(&stack.calls, stack.samples);
     }
     let mut share_min = share_min;
@@ -98,21 +98,19 @@ impl Drawn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Stack;
 
     #[test]
     fn stacks_share_what_they_have_in_common() {
         let stack = |calls: &[u32], samples| Stack { calls: calls.into(), samples };
         let stacks = vec![stack(&[0, 1], 6), stack(&[0, 2], 3), stack(&[0], 6), stack(&[3], 1)];
-        let tier = TierProfile { stacks, ..TierProfile::default() };
         let node = |function, depth, sixteenths: [f64; 3]| {
             let [left, share, own] = sixteenths.map(|samples| samples / 16.0);
             Node { function, depth, left, share, own }
         };
         let nodes = [node(0, 0, [0.0, 15.0, 6.0]), node(1, 1, [0.0, 6.0, 6.0]), node(2, 1, [6.0, 3.0, 3.0])];
-        assert_eq!(tree(&tier, 0.1, 10), Tree { nodes: nodes.into(), share_min: 0.1, dropped: 1 });
-        let few = tree(&tier, 0.1, 1);
+        assert_eq!(tree(&stacks, 0.1, 10), Tree { nodes: nodes.into(), share_min: 0.1, dropped: 1 });
+        let few = tree(&stacks, 0.1, 1);
         assert!(few.nodes.len() == 1 && few.share_min > 0.1, "{few:?}");
-        assert_eq!(tree(&TierProfile::default(), 0.1, 1).nodes, []);
+        assert_eq!(tree(&[], 0.1, 1).nodes, []);
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Processes;
+use super::{OffCpu, Processes};
 
 /// What was running on the processors, sampled many times a second while the load stood still.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub struct Profile {
     /// What is missing, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<ProfileTrouble>,
+    /// Where threads slept meanwhile, of every tier that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off_cpu: Option<OffCpu>,
 }
 
 impl Profile {
@@ -36,7 +39,12 @@ impl Profile {
             stacks: Vec::new(),
             ..*tier
         };
-        Self { tiers: self.tiers.iter().map(tier).collect(), troubles: self.troubles.clone(), ..*self }
+        Self {
+            tiers: self.tiers.iter().map(tier).collect(),
+            troubles: self.troubles.clone(),
+            off_cpu: self.off_cpu.as_ref().map(OffCpu::without_stacks),
+            ..*self
+        }
     }
 }
 
@@ -157,6 +165,6 @@ pub enum ProfileTrouble {
     Unknown,
 }
 
-fn is_zero(count: &u64) -> bool {
+pub(super) fn is_zero(count: &u64) -> bool {
     *count == 0
 }

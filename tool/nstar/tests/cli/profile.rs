@@ -1,4 +1,4 @@
-//! Where the processor time goes: the function that it is spent in is named.
+//! Where the processor time goes: the function that it is spent in is named. And where threads sleep.
 
 use std::{
     hint::black_box,
@@ -7,7 +7,10 @@ use std::{
     thread,
 };
 
-use crate::common::support::Place;
+use crate::common::{
+    support::{Place, Server},
+    verdict::HTTP,
+};
 
 /// Where this process, as a server, spends its time.
 #[inline(never)]
@@ -65,10 +68,40 @@ fn the_function_that_takes_the_processor_is_named() {
 }
 
 #[test]
+fn where_threads_sleep_is_told() {
+    let place = Place::new();
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.05))\n"));
+    let outcome =
+        place.nstar(["load", &server.url("/"), "-c", "4", "-d", "2s", "--profile", "-o", "run.json"]).run();
+    let run = place.run_file();
+    let seen = &run["profile"]["off_cpu"];
+    let tier = &seen["tiers"][0];
+    assert!(tier["asleep_share"].as_f64().is_some_and(|share| share > 0.5), "{run:#}\n{outcome}");
+    outcome.says("Off CPU: ").says("threads slept");
+    if seen["troubles"].to_string().contains("calls-refused") {
+        eprintln!("SKIPPED: the kernel does not let this user see system calls");
+        return;
+    }
+    let waits = tier["waits"].as_array().expect("waits");
+    let calls: Vec<_> = waits.iter().filter_map(|wait| wait["call"].as_str()).collect();
+    assert!(calls.contains(&"clock_nanosleep") || calls.contains(&"select"), "{tier:#}");
+    assert!(calls.iter().any(|call| call.starts_with("accept")), "who accepts waits: {tier:#}");
+    let page = std::fs::read_to_string(place.path("report.html")).expect("a page");
+    assert!(page.contains("Where threads sleep") && page.len() < 1_000_000, "{} bytes", page.len());
+    let folded = place.nstar(["report", "run.json", "--format", "folded-off-cpu"]).run();
+    match tier["stacks"].is_null() {
+        true => folded.exits(2).complains("as root"),
+        false => folded.exits(0).says(";"),
+    };
+}
+
+#[test]
 fn a_run_without_a_profile_has_no_stacks() {
     let (place, url) = (Place::beside_others(), serve());
     place.nstar(["load", &url, "-n", "1", "-o", "run.json"]).run().exits(0);
-    place.nstar(["report", "run.json", "--format", "folded"]).run().exits(2).complains("--profile");
+    for format in ["folded", "folded-off-cpu"] {
+        place.nstar(["report", "run.json", "--format", format]).run().exits(2).complains("--profile");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::facts::{self, Fact};
 use super::figures::{self, Figure};
 use super::table::{Cell, Column, Table};
-use super::{profile, threads, topology};
+use super::{off_cpu, profile, threads, topology};
 use crate::metrics::{Output, shown_in};
 use crate::number;
 use crate::sentences::{self, holders};
@@ -28,6 +28,7 @@ pub(super) struct Page {
     next: Option<String>,
     threads: Option<Table>,
     profile: Option<profile::Section>,
+    off_cpu: Option<off_cpu::Section>,
     topology: Option<topology::Section>,
     figures: Vec<Figure>,
     steps: Option<Table>,
@@ -62,6 +63,7 @@ impl Page {
             next: run.verdict.next_limit.as_ref().map(sentences::next),
             threads: threads::table(run),
             profile: profile::section(run),
+            off_cpu: off_cpu::section(run),
             topology: topology::section(run),
             figures: figures::figures(run),
             steps: steps(run),

@@ -1,7 +1,7 @@
 //! Where the processor time goes: a flame graph of each tier, callers above what they call.
 
 use analysis::profile::{Node, tree};
-use analysis::run::{Profile, Run, TierProfile};
+use analysis::run::{Function, Profile, Run, Stack, TierProfile};
 use serde::Serialize;
 
 use crate::number;
@@ -11,9 +11,9 @@ use crate::words;
 /// Smaller parts are not drawn.
 const SHARE_MIN: f64 = 0.002;
 /// Most parts that are drawn in all: a part is some 300 bytes of the page.
-const NODES_MAX: usize = 2_500;
+const NODES_MAX: usize = 2_200;
 /// Most tiers that are drawn.
-const TIERS_MAX: usize = 8;
+pub(super) const TIERS_MAX: usize = 8;
 
 /// Size of the drawing.
 const WIDTH: f64 = 1_100.0;
@@ -31,10 +31,16 @@ pub(super) struct Section {
 
 /// The drawing of one tier.
 #[derive(Debug, Serialize)]
-struct Graph {
-    id: String,
-    heading: String,
-    sentence: String,
+pub(super) struct Graph {
+    pub(super) id: String,
+    pub(super) heading: String,
+    pub(super) sentence: String,
+    pub(super) drawing: Drawing,
+}
+
+/// The stacks of one tier.
+#[derive(Debug, Serialize)]
+pub(super) struct Drawing {
     dropped: Option<String>,
     width: f64,
     height: f64,
@@ -77,26 +83,33 @@ fn reading(of: &Profile) -> String {
 }
 
 fn graph(number: usize, tier: &TierProfile, nodes_max: usize) -> Graph {
-    let tree = tree(tier, SHARE_MIN, nodes_max);
-    let rows = tree.nodes.iter().map(|node| node.depth + 1).max().unwrap_or(0);
-    let dropped = (tree.dropped > 0).then(|| {
-        let below = number::percent(tree.share_min);
-        format!("{} parts below {below} are not drawn.", number::count(tree.dropped as u64))
-    });
     let processes = holders::processes(&tier.processes);
     Graph {
         id: format!("flame-{number}"),
         heading: format!("{processes}, {} of a processor", number::percent(tier.cores)),
         sentence: sentences::profile_tier(tier),
-        dropped,
-        width: WIDTH,
-        height: rows as f64 * ROW,
-        parts: tree.nodes.iter().filter_map(|node| part(tier, node)).collect(),
+        drawing: drawing((&tier.functions, &tier.stacks), nodes_max),
     }
 }
 
-fn part(tier: &TierProfile, node: &Node) -> Option<Part> {
-    let function = tier.functions.get(usize::try_from(node.function).ok()?)?;
+/// Draws stacks with at most so many parts.
+pub(super) fn drawing((functions, stacks): (&[Function], &[Stack]), nodes_max: usize) -> Drawing {
+    let tree = tree(stacks, SHARE_MIN, nodes_max);
+    let rows = tree.nodes.iter().map(|node| node.depth + 1).max().unwrap_or(0);
+    let dropped = (tree.dropped > 0).then(|| {
+        let below = number::percent(tree.share_min);
+        format!("{} parts below {below} are not drawn.", number::count(tree.dropped as u64))
+    });
+    Drawing {
+        dropped,
+        width: WIDTH,
+        height: rows as f64 * ROW,
+        parts: tree.nodes.iter().filter_map(|node| part(functions, node)).collect(),
+    }
+}
+
+fn part(functions: &[Function], node: &Node) -> Option<Part> {
+    let function = functions.get(usize::try_from(node.function).ok()?)?;
     let name = sentences::short(&sentences::function(function));
     let width = node.share * WIDTH;
     let (share, own) = (number::percent(node.share), number::percent(node.own));

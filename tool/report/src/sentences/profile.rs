@@ -1,8 +1,10 @@
-//! Sentences on where the processor time of each tier goes.
+//! Sentences on where the processor time of each tier goes, and where its threads sleep.
 
-use analysis::run::{Function, HotFunction, Identity, Profile, ProfileTrouble, Run, TierProfile};
+use analysis::run::{
+    Function, HotFunction, Identity, Processes, Profile, ProfileTrouble, Run, TierOffCpu, TierProfile,
+};
 
-use super::holders;
+use super::{holders, off_cpu};
 use crate::number::{self, percent};
 
 /// Names are cut to so many characters: those of C++ and Rust hold whole types.
@@ -19,11 +21,28 @@ pub(crate) fn profile_of(profile: &Profile, bottleneck: Option<&Identity>) -> St
     told.into_iter().chain(troubles(profile)).collect::<Vec<_>>().join(" ")
 }
 
+/// Where the threads of the tier that holds the bottleneck slept, or else of the first.
+pub(crate) fn asleep(run: &Run) -> Option<String> {
+    asleep_of(run.profile.as_ref()?, run.verdict.bottleneck.identity.as_ref())
+}
+
+/// The same of a profile whose server is stopped by this.
+pub(crate) fn asleep_of(profile: &Profile, bottleneck: Option<&Identity>) -> Option<String> {
+    let seen = profile.off_cpu.as_ref()?;
+    let holder = bottleneck.and_then(Identity::processes);
+    let is_holder = |tier: &&TierOffCpu| holder.is_some_and(|of| is_same(of, &tier.processes));
+    let tier = seen.tiers.iter().find(is_holder).or(seen.tiers.first())?;
+    let told = std::iter::once(off_cpu::tier(tier)).chain(off_cpu::grave_troubles(seen));
+    Some(told.collect::<Vec<_>>().join(" "))
+}
+
+fn is_same(a: &Processes, b: &Processes) -> bool {
+    a.role == b.role && a.name == b.name
+}
+
 fn holder<'a>(profile: &'a Profile, bottleneck: Option<&Identity>) -> Option<&'a TierProfile> {
     let holder = bottleneck.and_then(|identity| identity.processes());
-    let is_holder = |tier: &&TierProfile| {
-        holder.is_some_and(|of| of.role == tier.processes.role && of.name == tier.processes.name)
-    };
+    let is_holder = |tier: &&TierProfile| holder.is_some_and(|of| is_same(of, &tier.processes));
     profile.tiers.iter().find(is_holder).or(profile.tiers.first())
 }
 
@@ -130,7 +149,6 @@ fn trouble(of: &ProfileTrouble) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::run::Processes;
 
     fn function(name: &str, module: &str) -> Function {
         Function { name: name.into(), module: module.into(), ..Function::default() }

@@ -99,8 +99,11 @@ pub(crate) fn tested_in_short(work: &Workload) -> Vec<String> {
 pub(crate) fn profiled(work: &Workload) -> Vec<String> {
     let of_entry = |entry: &Entry| {
         let bottleneck = entry.bottleneck.first().and_then(|limit| limit.identity.as_ref());
-        let told = sentences::profile_of(entry.profile.as_ref()?, bottleneck);
-        Some(of_variants(std::slice::from_ref(&entry.variant), &told))
+        let profile = entry.profile.as_ref()?;
+        let told =
+            [Some(sentences::profile_of(profile, bottleneck)), sentences::asleep_of(profile, bottleneck)];
+        let told: Vec<_> = told.into_iter().flatten().collect();
+        Some(of_variants(std::slice::from_ref(&entry.variant), &told.join(" ")))
     };
     work.entries.iter().filter_map(of_entry).collect()
 }
