@@ -11,6 +11,7 @@ mod history;
 mod kubernetes;
 mod measure;
 mod plan;
+mod pprof;
 mod predict;
 mod repeats;
 mod scenario;
@@ -77,24 +78,31 @@ fn show(flags: &Report) -> Result<Exit, Failure> {
     let document = report::read(&text).map_err(|error| Failure::usage(format!("{path}: {error}")))?;
     let shown = match &document {
         Document::Run(run) => show_run(run, flags.format)?,
-        Document::Comparison(comparison) => show_comparison(comparison, flags.format)?,
+        Document::Comparison(comparison) => Shown::Text(show_comparison(comparison, flags.format)?),
     };
-    match &flags.output {
-        Some(path) => output::write_file(path, &shown)?,
-        None => output::print(&shown)?,
+    match (&flags.output, shown) {
+        (Some(path), Shown::Text(text)) => output::write_file(path, &text)?,
+        (Some(path), Shown::Bytes(bytes)) => output::write_bytes(path, &bytes)?,
+        (None, Shown::Text(text)) => output::print(&text)?,
+        (None, Shown::Bytes(bytes)) => output::print_bytes(&bytes)?,
     }
     Ok(Exit::Done)
 }
 
-fn show_run(run: &Run, format: Format) -> Result<String, Failure> {
-    Ok(match format {
+/// What a format comes to.
+enum Shown {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+fn show_run(run: &Run, format: Format) -> Result<Shown, Failure> {
+    Ok(Shown::Text(match format {
         Format::Text => report::terminal(run, &output::terminal_options(&[])),
         Format::Html => report::html(run).map_err(Failure::failed)?,
         Format::Csv => report::csv(run),
         Format::Json => report::json(run).map_err(Failure::failed)?,
-        Format::Folded if run.profile.is_none() => {
-            return Err(Failure::usage("the run was made without --profile, so it holds no stacks"));
-        }
+        Format::Pprof => return pprof::packed(run).map(Shown::Bytes),
+        Format::Folded if run.profile.is_none() => return Err(pprof::no_stacks()),
         Format::Folded => report::folded(run),
         Format::FoldedOffCpu => match report::folded_off_cpu(run) {
             none if none.is_empty() => {
@@ -104,7 +112,7 @@ fn show_run(run: &Run, format: Format) -> Result<String, Failure> {
             }
             stacks => stacks,
         },
-    })
+    }))
 }
 
 fn show_comparison(comparison: &Comparison, format: Format) -> Result<String, Failure> {
@@ -113,8 +121,6 @@ fn show_comparison(comparison: &Comparison, format: Format) -> Result<String, Fa
         Format::Html => report::comparison::html(comparison).map_err(Failure::failed)?,
         Format::Csv => report::comparison::csv(comparison),
         Format::Json => report::comparison::json(comparison).map_err(Failure::failed)?,
-        Format::Folded | Format::FoldedOffCpu => {
-            return Err(Failure::usage("a comparison holds no stacks; give a run file"));
-        }
+        Format::Folded | Format::FoldedOffCpu | Format::Pprof => return Err(pprof::not_of_comparisons()),
     })
 }

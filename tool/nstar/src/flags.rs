@@ -149,6 +149,8 @@ pub enum Format {
     Json,
     /// The stacks that --profile saw, a line each: tier, calls and samples, as tools for flame graphs read them.
     Folded,
+    /// The samples that --profile took, compressed, as pprof reads them: go tool pprof FILE. Into a file (-o) or a pipe.
+    Pprof,
     /// The kernel's stacks of threads that slept, in lines as folded has them; --profile sees them as root.
     FoldedOffCpu,
 }

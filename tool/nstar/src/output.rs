@@ -82,11 +82,16 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
 /// all is written. A symbolic link is not followed: in a folder that others may write, it leads where they want. A device or
 /// a pipe is written to.
 pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    write_bytes(path, text.as_bytes())
+}
+
+/// The same with bytes that are no text.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = kind_of(path).and_then(|kind| match kind {
-        Kind::Device => fs::write(path, text),
+        Kind::Device => fs::write(path, bytes),
         Kind::File { mode } => {
             let mut file = beside(path, mode)?;
-            file.write_all(text.as_bytes())?;
+            file.write_all(bytes)?;
             file.persist(path)?;
             Ok(())
         }
@@ -128,6 +133,22 @@ pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let text = if out.is_terminal() { report::printable_painted(text) } else { text.into() };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints bytes that are no text to stdout, as they are; a reader that has gone away is no error.
+pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        return Err(Failure::usage(
+            "this is no text for a terminal: write it to a file with -o, or to a pipe",
+        ));
+    }
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("cannot write to stdout: {error}")))
         }

@@ -63,6 +63,9 @@ fn the_function_that_takes_the_processor_is_named() {
     outcome.says("hot_function_of_this_server");
     let folded = place.nstar(["report", "run.json", "--format", "folded"]).run().exits(0);
     folded.says("hot_function_of_this_server");
+    place.nstar(["report", "run.json", "--format", "pprof", "-o", "cpu.pb.gz"]).run().exits(0);
+    let packed = std::fs::read(place.path("cpu.pb.gz")).expect("a profile");
+    assert!(packed.starts_with(&[0x1f, 0x8b]), "it is compressed");
     let page = std::fs::read_to_string(place.path("report.html")).expect("a page");
     assert!(page.contains("hot_function_of_this_server") && page.len() < 1_000_000, "{} bytes", page.len());
 }
@@ -99,7 +102,7 @@ fn where_threads_sleep_is_told() {
 fn a_run_without_a_profile_has_no_stacks() {
     let (place, url) = (Place::beside_others(), serve());
     place.nstar(["load", &url, "-n", "1", "-o", "run.json"]).run().exits(0);
-    for format in ["folded", "folded-off-cpu"] {
+    for format in ["folded", "folded-off-cpu", "pprof"] {
         place.nstar(["report", "run.json", "--format", format]).run().exits(2).complains("--profile");
     }
 }
