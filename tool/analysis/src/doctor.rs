@@ -2,8 +2,10 @@
 
 mod facts;
 mod rules;
+mod setting;
 
 pub use facts::{Facts, HostProcess, Processor, Sockets, Subject, SubjectFacts};
+pub use setting::{Change, Setting, Undo, left_alone, remedies};
 
 use crate::counters::Tracked;
 

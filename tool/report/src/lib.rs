@@ -31,6 +31,7 @@ pub mod progress;
 mod sentences;
 mod summary;
 mod terminal;
+pub mod undo;
 mod words;
 
 pub use beside::put as put_words;

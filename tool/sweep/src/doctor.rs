@@ -4,6 +4,7 @@ use std::{net::SocketAddr, thread, time::Duration};
 
 use analysis::doctor::{Facts, Fault, faults};
 use observe::{ObserveError, Topology};
+pub use observe::{SettingError, Settings};
 
 /// How long strangers, the hypervisor and swap are watched.
 const WATCHED: Duration = Duration::from_secs(1);
@@ -13,6 +14,8 @@ const WATCHED: Duration = Duration::from_secs(1);
 pub struct Diagnosis {
     /// The faults, surest first.
     pub faults: Vec<Fault>,
+    /// The facts that show them, as they are now.
+    pub facts: Facts,
     /// Why the server's processes were not looked at, if there is a server and they were not.
     pub unseen: Option<ObserveError>,
 }
@@ -34,7 +37,7 @@ pub fn diagnose(server: &[SocketAddr]) -> Diagnosis {
     let first = look(topology.as_ref());
     thread::sleep(WATCHED);
     let second = look(topology.as_ref());
-    Diagnosis { faults: faults(&first, &second), unseen }
+    Diagnosis { faults: faults(&first, &second), facts: second, unseen }
 }
 
 /// The faults that settings alone show, at once: what goes on meanwhile is not watched.

@@ -1,7 +1,9 @@
-//! `nstar doctor`: a fault that is planted in a server is found.
+//! `nstar doctor`: a fault that is planted in a server is found; what is applied is put back.
+
+use std::ffi::OsStr;
 
 use crate::common::{
-    support::{Place, Server},
+    support::{Place, Server, is_root_or_skip, tool_program},
     verdict::HTTP,
 };
 
@@ -21,4 +23,64 @@ fn a_server_that_is_not_here_is_told_and_the_host_is_looked_at() {
     assert!([Some(0), Some(4)].contains(&found.status.code()), "{found}");
     found.complains("the processes of the server were not looked at").says("spoil a measurement");
     Place::beside_others().nstar(["doctor", "not a url"]).run().exits(2);
+}
+
+#[test]
+fn nothing_is_set_without_being_asked_for() {
+    let place = Place::beside_others();
+    let script = ["--undo-script", "undo.sh"];
+    let apply =
+        |words: &[&'static str]| place.nstar([&["doctor"][..], words, &script[..]].concat()).run().exits(2);
+    apply(&["--apply"]).complains("--yes");
+    apply(&["--undo"]).complains("nothing to put back");
+    apply(&[]).complains("--apply and --undo");
+    std::fs::write(place.path("undo.sh"), "#!/bin/sh\nreboot\n").expect("a file");
+    apply(&["--apply", "--yes"]).complains("--undo first");
+    apply(&["--undo"]).complains("not as nstar wrote it");
+}
+
+/// The settings of a network namespace of the test's own; what is in `/sys` is hidden, and stays as it is.
+const APPLY_AND_UNDO: &str = r#"
+mount -t tmpfs none /sys || exit 77
+echo 64 > /proc/sys/net/core/somaxconn || exit 77
+echo 40000 41000 > /proc/sys/net/ipv4/ip_local_port_range
+show() { echo "$1: $(cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/ip_local_port_range | xargs)"; }
+"$1" doctor --apply --yes --undo-script undo.sh
+show applied
+stat -c 'mode: %a' undo.sh
+"$1" doctor --apply --yes --undo-script undo.sh; echo "again: $?"
+cp undo.sh by-hand.sh
+unshare -n "$1" doctor --undo --undo-script undo.sh; echo "elsewhere: $?"
+"$1" doctor --undo --undo-script undo.sh; echo "undone: $?"
+show undone
+test ! -e undo.sh && echo 'the script is gone'
+echo 65 > /proc/sys/net/core/somaxconn
+sh by-hand.sh; echo "by hand: $?"
+show by-hand
+"#;
+
+#[test]
+fn settings_are_applied_and_put_back_in_a_network_namespace() {
+    if !is_root_or_skip("settings of a network namespace") {
+        return;
+    }
+    let place = Place::beside_others();
+    let nstar = tool_program();
+    let words = ["unshare", "-n", "-m", "sh", "-c", APPLY_AND_UNDO, "sh"].map(OsStr::new);
+    let outcome = place.call(words.into_iter().chain([nstar.as_os_str()])).run();
+    if outcome.status.code() == Some(77) {
+        eprintln!("SKIPPED: no namespaces of its own are to be had here\n{outcome}");
+        return;
+    }
+    outcome
+        .says("net.core.somaxconn: 64 -> 4096")
+        .says("applied: 4096 1024 65000")
+        .says("mode: 700")
+        .says("again: 2")
+        .says("elsewhere: 2")
+        .says("undone: 0")
+        .says("undone: 64 40000 41000")
+        .says("the script is gone")
+        .says("by hand: 0")
+        .says("by-hand: 64 40000 41000");
 }
