@@ -29,25 +29,27 @@ impl Root {
         self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY, resolve)
     }
 
-    /// Opens a folder, and creates it and its parents where they are missing. Adds the parents of those that it creates
-    /// to `changed`.
+    /// Opens a folder, and creates it and its parents where they are missing. Adds all its parents to `changed`: those that
+    /// exist may have been created by another process that has not synced them yet, or was killed before it could.
     ///
     /// # Errors
     /// When it cannot be created or opened.
     pub fn folder_made(&self, path: &str, changed: &mut Changed) -> Result<OwnedFd, Errno> {
-        match self.folder(path) {
-            Err(Errno::NOENT) if !path.is_empty() => {
-                let (above, name) = split(path);
-                let above_fd = self.folder_made(above, changed)?;
-                match mkdirat(&above_fd, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
-                    Ok(()) => changed.note(above, above_fd),
-                    Err(Errno::EXIST) => {}
-                    Err(error) => return Err(error),
-                }
-                self.folder(path)
-            }
-            other => other,
+        if path.is_empty() {
+            return self.folder(path);
         }
+        let (above, name) = split(path);
+        let above_fd = self.folder_made(above, changed)?;
+        match self.folder(path) {
+            Err(Errno::NOENT) => match mkdirat(&above_fd, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            },
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+        changed.note(above, above_fd);
+        self.folder(path)
     }
 }
 
@@ -107,6 +109,16 @@ mod tests {
         assert!(folder.path().join("a/b/c").is_dir() && folder.path().join("a/b/d").is_dir());
         assert_eq!(changed.0.keys().collect::<Vec<_>>(), ["", "a", "a/b"]);
         changed.sync().unwrap();
+    }
+
+    #[test]
+    fn parents_that_exist_are_synced_too_as_whoever_made_them_may_not_have_done_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        fs::create_dir_all(folder.path().join("a/b")).unwrap();
+        let mut changed = Changed::default();
+        root.folder_made("a/b", &mut changed).unwrap();
+        assert_eq!(changed.0.keys().collect::<Vec<_>>(), ["", "a"]);
     }
 
     #[test]
