@@ -85,7 +85,11 @@ impl Secret {
     /// When the file cannot be read or created, contains something else, or may be read by others.
     pub fn open(path: &Path) -> Result<Self, SecretError> {
         let failed = |source| cannot(path, source);
-        if !path.try_exists().map_err(failed)? {
+        if path.try_exists().map_err(failed)? {
+            // Whoever generated it may have been killed before its name was on the disk. Not every user may read the
+            // folder of a secret that has long been there.
+            let _ = sync_folder_of(path);
+        } else {
             generate(path).map_err(failed)?;
         }
         let file = fs::File::open(path).map_err(failed)?;

@@ -1,8 +1,8 @@
 //! Opening a file with durable commits and up-to-date tables.
 
 use std::{
-    fs::OpenOptions,
-    io::ErrorKind,
+    fs::{File, OpenOptions},
+    io::{self, ErrorKind},
     os::unix::fs::OpenOptionsExt,
     path::Path,
     thread,
@@ -38,7 +38,11 @@ const MIGRATION_TRIES: usize = 3;
 pub(super) fn writer(path: &Path, schema: &Schema) -> Result<Connection, OpenError> {
     let what = schema.name;
     check_folder(path, what)?;
-    make_private(path).map_err(|source| OpenError::Unwritable { what, database: path.to_owned(), source })?;
+    make_private(path).and_then(|()| sync_left_over(path)).map_err(|source| OpenError::Unwritable {
+        what,
+        database: path.to_owned(),
+        source,
+    })?;
     let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => OpenError::NoDatabase { what, database: path.to_owned() },
         _ => OpenError::Sqlite { what, database: path.to_owned(), source },
@@ -134,7 +138,7 @@ fn migrate(connection: &mut Connection, schema: &Schema) -> Result<(), refinery:
 
 /// Creates the file, if it does not exist, readable by its owner only. SQLite gives its log the same permissions. A file
 /// that exists is not opened: closing it would release the locks of this process on it (fcntl(2)).
-fn make_private(path: &Path) -> std::io::Result<()> {
+fn make_private(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
     }
@@ -144,12 +148,26 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     }
 }
 
+/// Syncs what an earlier process wrote to the log and was killed before it synced. From now on clients hear of it, and must
+/// not lose it if the power fails. SQLite does so only at the next commit. It locks the database, not the log, so closing the
+/// log here releases no lock.
+fn sync_left_over(path: &Path) -> io::Result<()> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    match File::open(log) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        log => log?.sync_data()?,
+    }
+    // As SQLite, which goes on if the folder may not be read.
+    File::open(folder_of(path)).map_or(Ok(()), |folder| folder.sync_all())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn check_folder(path: &Path, what: &'static str) -> Result<(), OpenError> {
-    let folder = match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => return Ok(()),
-    };
+    let folder = folder_of(path);
     if folder.is_dir() {
         return Ok(());
     }
