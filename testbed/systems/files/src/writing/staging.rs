@@ -6,7 +6,7 @@
 //! known of such an upload is kept in a record beside its part, so that it survives the process.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read, Write},
     os::fd::{AsFd, OwnedFd},
     sync::{
@@ -17,7 +17,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, mkdirat, openat, renameat, unlinkat},
+    fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, flock, fsync, mkdirat, openat, renameat, unlinkat},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -126,6 +126,14 @@ impl Staging {
         Ok(Some(Part { folder, id: id.clone(), file: locked, kept: AtomicBool::new(true) }))
     }
 
+    /// Writes a record, and returns once it is on the disk, with its name and that of its part.
+    pub(crate) fn secure(&self, folder: &OwnedFd, id: &PartId, record: &Record) -> io::Result<()> {
+        record.write(folder, id)?;
+        fsync(folder)?;
+        // The name of the folder itself, which may be new.
+        Ok(fsync(self.0.root().folder("")?)?)
+    }
+
     /// Removes what is left over: uploads that cannot be resumed at once, others after `life`.
     pub(crate) fn sweep(&self, life: Duration) -> io::Result<()> {
         let folder = match self.existing() {
@@ -228,9 +236,46 @@ pub(crate) struct Record {
     pub(crate) condition: Condition,
     /// The length of the file once it is in its place, bytes. Then only the record is left.
     pub(crate) done: Option<u64>,
+    /// What is known of the part itself.
+    #[serde(default)]
+    pub(crate) arrived: Arrived,
+}
+
+/// How much of a part has arrived for certain.
+///
+/// After a power failure a part may have its length without all of its bytes. So what was not synced counts only until the
+/// machine is started again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Arrived {
+    /// How much was synced, bytes.
+    pub(crate) synced: u64,
+    /// The start of the machine in which the rest was written.
+    boot: String,
+}
+
+impl Arrived {
+    /// So many bytes that are on the disk.
+    pub(crate) fn synced(bytes: u64, boot: &str) -> Self {
+        Self { synced: bytes, boot: boot.to_owned() }
+    }
+
+    /// How much has arrived of a part of this length, bytes.
+    pub(crate) fn of(&self, len: u64, boot: &str) -> u64 {
+        if self.boot == boot && !boot.is_empty() { len } else { len.min(self.synced) }
+    }
+}
+
+/// Identifies this start of the machine. Empty where that is not known.
+pub(crate) fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 impl Record {
+    /// The record of an upload of which nothing has arrived.
+    pub(crate) fn new(path: String, user: Option<String>, length: Option<u64>, condition: Condition) -> Self {
+        Self { path, user, length, condition, done: None, arrived: Arrived::default() }
+    }
+
     /// The user whose space the upload takes: whose folder it is in, or else who sends it.
     pub(crate) fn accountable(&self) -> Option<&str> {
         permissions::owner(&self.path).or(self.user.as_deref())
@@ -247,13 +292,13 @@ impl Record {
         Ok(serde_json::from_slice(&text).ok())
     }
 
-    /// Writes the record atomically.
+    /// Writes the record atomically: a power failure leaves it or the one before.
     pub(crate) fn write(&self, folder: impl AsFd, id: &PartId) -> io::Result<()> {
-        let unfinished = format!("{}{UNFINISHED}", name(id));
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = openat(&folder, &unfinished, flags, Mode::RUSR | Mode::WUSR)?;
-        File::from(file).write_all(&serde_json::to_vec(self)?)?;
-        Ok(renameat(&folder, &unfinished, &folder, name(id))?)
+        let mut file = File::from(openat(&folder, unfinished(id), flags, Mode::RUSR | Mode::WUSR)?);
+        file.write_all(&serde_json::to_vec(self)?)?;
+        file.sync_data()?;
+        Ok(renameat(&folder, unfinished(id), &folder, name(id))?)
     }
 
     pub(crate) fn exists(folder: &OwnedFd, id: &PartId) -> bool {
@@ -270,7 +315,7 @@ impl Record {
 
     /// Removes the record if it exists.
     pub(crate) fn remove(folder: &OwnedFd, id: &PartId) {
-        for name in [name(id), format!("{}{UNFINISHED}", name(id))] {
+        for name in [name(id), unfinished(id)] {
             let _ = unlinkat(folder, name, AtFlags::empty());
         }
     }
@@ -284,6 +329,10 @@ impl Record {
 
 fn name(id: &PartId) -> String {
     format!("{}{RECORD_ENDING}", id.as_str())
+}
+
+fn unfinished(id: &PartId) -> String {
+    format!("{}{UNFINISHED}", name(id))
 }
 
 fn open(folder: &OwnedFd, id: &PartId) -> Result<OwnedFd, Errno> {

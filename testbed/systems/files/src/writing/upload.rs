@@ -17,7 +17,7 @@ use crate::{
     refusal::Refusal,
     writing::{
         changes::{Change, Kind, Outcome},
-        staging::{Part, PartId, Record, Staging},
+        staging::{Arrived, Part, PartId, Record},
         uploads::Uploads,
         usage::Usage,
     },
@@ -75,7 +75,7 @@ impl Upload {
             if let Some(user) = upload.0.record.accountable() {
                 Usage::open(&uploads.staging, Some(user), uploads.started)?.keep(&upload.0.part.id)?;
             }
-            upload.0.record.write(&upload.0.part.folder, &upload.0.part.id)?;
+            upload.record_of(uploads, 0).write(&upload.0.part.folder, &upload.0.part.id)?;
             upload.0.part.keep();
         }
         Ok(upload)
@@ -103,10 +103,16 @@ impl Upload {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(Refusal::Locked),
             Err(error) => return Err(error.into()),
         };
-        let received = part.file.metadata()?.len();
+        // Another request may have gone on since the record was read.
+        let arrived = Record::read(&part.folder, id)?.map_or(record.arrived, |now| now.arrived);
+        let record = Record { arrived, ..record };
+        let received = record.arrived.of(part.file.metadata()?.len(), &uploads.boot);
+        // Removes what a power failure may have left without its bytes, so that nobody takes it for them.
+        part.file.set_len(received)?;
         check_space(uploads, &part, record.length.unwrap_or(received).saturating_sub(received))?;
-        record.write(&part.folder, id)?;
+        let synced = received.min(record.arrived.synced);
         let upload = Self::with(part, record, true, quota);
+        upload.record_of(uploads, synced).write(&upload.0.part.folder, id)?;
         upload.reserve(uploads, received)?;
         Ok(upload)
     }
@@ -171,6 +177,21 @@ impl Upload {
         uploads.run(sync).await
     }
 
+    /// Returns once the upload can be resumed after so many bytes, which are on the disk, even after a power failure.
+    pub(super) async fn secure(&self, uploads: &Arc<Uploads>, received: u64) -> Result<(), Refusal> {
+        let (upload, shared) = (self.clone(), Arc::clone(uploads));
+        let secure = move || {
+            let part = &upload.0.part;
+            Ok(shared.staging.secure(&part.folder, &part.id, &upload.record_of(&shared, received))?)
+        };
+        uploads.run(secure).await
+    }
+
+    /// Its record, once so many bytes are on the disk.
+    fn record_of(&self, uploads: &Uploads, synced: u64) -> Record {
+        Record { arrived: Arrived::synced(synced, &uploads.boot), ..self.0.record.clone() }
+    }
+
     /// Moves the file to its place, once its bytes are on the disk.
     pub(crate) async fn finish(&self, uploads: &Arc<Uploads>) -> Result<Outcome, Refusal> {
         let record = &self.0.record;
@@ -230,17 +251,18 @@ impl Upload {
 /// The record of an upload that can be resumed, and how much has arrived, bytes.
 pub(super) async fn look(uploads: &Arc<Uploads>, id: PartId) -> Result<(Record, u64), Refusal> {
     let shared = Arc::clone(uploads);
-    uploads.run(move || look_blocking(&shared.staging, &id)).await
+    uploads.run(move || look_blocking(&shared, &id)).await
 }
 
-fn look_blocking(staging: &Staging, id: &PartId) -> Result<(Record, u64), Refusal> {
-    let folder = staging.folder()?;
+fn look_blocking(uploads: &Uploads, id: &PartId) -> Result<(Record, u64), Refusal> {
+    let folder = uploads.staging.folder()?;
     let record = Record::read(&folder, id)?.ok_or(Refusal::NotFound)?;
     if let Some(bytes) = record.done {
         return Ok((record, bytes));
     }
-    let received = statat(&folder, id.as_str(), AtFlags::SYMLINK_NOFOLLOW)?.st_size;
-    Ok((record, u64::try_from(received).unwrap_or(0)))
+    let length = statat(&folder, id.as_str(), AtFlags::SYMLINK_NOFOLLOW)?.st_size;
+    let received = record.arrived.of(u64::try_from(length).unwrap_or(0), &uploads.boot);
+    Ok((record, received))
 }
 
 /// Refuses early what would be refused once the upload is complete.

@@ -17,7 +17,7 @@ use crate::{
     refusal::Refusal,
     writing::{
         changes::{Change, Changes, Outcome},
-        staging::Staging,
+        staging::{self, Staging},
         usage::Usage,
     },
 };
@@ -37,6 +37,8 @@ pub(crate) struct Uploads {
     pub(super) writers: Pool,
     /// Identifies this start of the server.
     pub(super) started: u64,
+    /// Identifies this start of the machine.
+    pub(super) boot: String,
     swept: Mutex<Instant>,
 }
 
@@ -53,7 +55,8 @@ impl Uploads {
         }
         let changes = Arc::new(Changes::new(staging.clone(), started, settings.entries_max));
         let writers = Pool::new("files-write", WRITERS, WAITING_MAX);
-        Ok(Self { settings, staging, changes, writers, started, swept: Mutex::new(Instant::now()) })
+        let (boot, swept) = (staging::boot(), Mutex::new(Instant::now()));
+        Ok(Self { settings, staging, changes, writers, started, boot, swept })
     }
 
     /// Makes a change and returns once it is on the disk.

@@ -418,8 +418,7 @@ mod tests {
             let part = staging.create().unwrap();
             part.file.write_all_at(&vec![b'x'; arrived], 0).unwrap();
             let user = Some("ann".to_owned());
-            let record =
-                Record { path: path.into(), user, length, condition: Condition::default(), done: None };
+            let record = Record::new(path.into(), user, length, Condition::default());
             Usage::open(&staging, record.accountable(), 1).unwrap().keep(&part.id).unwrap();
             record.write(&part.folder, &part.id).unwrap();
             part.keep();
@@ -443,7 +442,7 @@ mod tests {
             .map(|_| {
                 let part = staging.create().unwrap();
                 let (path, condition) = ("users/ann/a".into(), Condition::default());
-                let record = Record { path, user: None, length: None, condition, done: Some(1) };
+                let record = Record { done: Some(1), ..Record::new(path, None, None, condition) };
                 record.write(&part.folder, &part.id).unwrap();
                 Usage::open(&staging, Some("ann"), 1).unwrap().remember(&part.id).unwrap();
                 part.keep();

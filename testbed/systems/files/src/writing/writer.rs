@@ -66,8 +66,7 @@ impl Writer<'_> {
         }
         let length = headers.total_length(0, exchange.body_length())?;
         self.check_length(length)?;
-        let record =
-            Record { path, user: self.user(), length, condition: Condition::of(exchange), done: None };
+        let record = Record::new(path, self.user(), length, Condition::of(exchange));
         let quota = self.quota(&record.path);
         let new = NewUpload { record, resumable: headers.complete.is_some(), quota };
         let upload = Upload::begin(self.uploads, new).await?;
@@ -77,7 +76,10 @@ impl Writer<'_> {
         }
         let received = self.receive(exchange, &upload, 0).await?;
         match headers.complete {
-            Some(false) => self.interrupted(exchange.respond(201), &upload, received),
+            Some(false) => {
+                upload.secure(self.uploads, received).await?;
+                self.interrupted(exchange.respond(201), &upload, received)
+            }
             _ => self.finish(exchange, &upload, received).await,
         }
     }
@@ -160,6 +162,7 @@ impl Writer<'_> {
         if complete {
             self.finish(exchange, &upload, received).await
         } else {
+            upload.secure(self.uploads, received).await?;
             self.interrupted(exchange.respond(204), &upload, received)
         }
     }

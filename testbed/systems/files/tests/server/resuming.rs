@@ -147,6 +147,29 @@ fn conditions_are_checked_when_the_upload_completes() {
     assert_eq!(staged(&place.path("")), [""; 0]);
 }
 
+/// After a power failure the length of a file may be on the disk without all of its bytes.
+#[test]
+fn after_a_power_failure_an_upload_goes_on_where_it_was_acknowledged() {
+    let place = Place::new(Model::Epoll, |_| ());
+    let text: String = (0..1000).map(|n| format!("{n:06}")).collect();
+    let location = break_off(&place, "Content-Length: 6000\r\n", &text[..1000]);
+    let offset = || head(&place, &location).field("upload-offset").unwrap().parse::<usize>().unwrap();
+    let came = offset();
+    assert_eq!(patch(&place, &location, came as u64, "?0", &text[came..2000]).status, 204);
+    let part = place.path(".nstar-uploads").join(location.rsplit('/').next().unwrap());
+    let file = File::options().write(true).open(&part).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 2000], 2000).unwrap();
+    assert_eq!(offset(), 4000, "as long as the machine runs");
+
+    let record = part.with_extension("json");
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let written = fs::read_to_string(&record).unwrap();
+    fs::write(&record, written.replace(boot.trim(), "an earlier one")).unwrap();
+    assert_eq!(offset(), 2000);
+    assert_eq!(patch(&place, &location, 2000, "?1", &text[2000..]).status, 201);
+    assert!(place.get("users/ann/x").body == text);
+}
+
 #[test]
 fn an_upload_survives_a_restart_but_not_its_life() {
     let Place { folder, server } = Place::new(Model::Epoll, |_| ());
