@@ -44,6 +44,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tls", &["engine"]),
     ("folder", &["engine", "http-io"]),
     ("store", &["engine", "tls"]),
+    ("crash-tests", &["test-support"]),
     ("test-support", &["database-server", "store"]),
     ("api-server", &["engine", "http-io", "store"]),
     ("serve", &["engine", "http-io", "nstar", "store", "tls"]),
@@ -83,7 +84,8 @@ const SYSTEMS_USE_SYSTEMS: &[(&str, &str)] = &[("files", "accounts"), ("share-dh
 /// Our crates that the tests of others may use, beside those of [`MAY_USE`].
 const MAY_USE_IN_TESTS: &[(&str, &[&str])] = &[
     ("analysis", &["report"]),
-    ("nstar-lab", &["test-support"]),
+    ("crash-tests", &["store"]),
+    ("nstar-lab", &["crash-tests", "test-support"]),
     ("store", &["database-server", "test-support"]),
 ];
 
