@@ -50,7 +50,7 @@ fn per_cpu_s(workspace: &Workspace, load: &Load, agents: usize) -> Result<f64> {
     let few = Load { total: load.total / 4, ..load.clone() };
     let spent = |load: &Load| {
         let stop = format!("--total {}{}", load.total, " --generator here".repeat(agents));
-        let finished = cpu::run_on(CLIENTS, &nstar_words(workspace, load, &stop), &[0, 4])?;
+        let finished = cpu::run_on(CLIENTS, &nstar_words(workspace, load, &stop), NSTAR.accepted)?;
         Ok::<f64, Box<dyn std::error::Error>>(finished.cpu_s)
     };
     let cpu_s = spent(load)? - spent(&few)?;
@@ -86,7 +86,7 @@ fn step_of(workspace: &Workspace, load: &Load, generators: usize) -> Result<Valu
     let output = workspace.path("run.json");
     let flags = " --generator here".repeat(generators);
     let stop = format!("-d {}s --think 2ms -o {}{flags}", load.seconds.max(2), output.display());
-    cpu::run_on(CLIENTS, &nstar_words(workspace, load, &stop), &[0, 4])?;
+    cpu::run_on(CLIENTS, &nstar_words(workspace, load, &stop), NSTAR.accepted)?;
     let run: Value = serde_json::from_str(&fs::read_to_string(output)?)?;
     Ok(run["steps"][0].clone())
 }

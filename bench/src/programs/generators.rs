@@ -34,7 +34,7 @@ pub(crate) struct Generator {
     /// Reads the number of bodies received from what it printed; `None` if anything failed.
     completed: fn(&str, &Load) -> Option<f64>,
     /// Exit statuses that count as success.
-    accepted: &'static [i32],
+    pub accepted: &'static [i32],
 }
 
 pub(crate) const NSTAR: Generator = Generator {
