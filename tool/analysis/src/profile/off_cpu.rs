@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Tier, interned};
-use crate::run::{Function, OffCpu, OffCpuTrouble, RunState, TierOffCpu, Wait};
+use crate::run::{Function, OffCpu, OffCpuTrouble, RunState, Stack, TierOffCpu, Wait};
 
 /// Most rows that are kept of a tier.
 const WAITS_MAX: usize = 24;
@@ -56,39 +56,51 @@ pub fn off_cpu(seen: &ThreadsSeen, tiers: &[Tier]) -> OffCpu {
 }
 
 fn tier_off_cpu(tier: &Tier, seen: &TierSeen, looks: u64) -> TierOffCpu {
-    let mut places = BTreeMap::<(RunState, Option<&str>, Option<&str>), u64>::new();
-    let mut folded = BTreeMap::<Vec<Function>, u64>::new();
-    for (thread, samples) in &seen.seen {
-        let place = (thread.state, thread.call.as_deref(), thread.wchan.as_deref());
-        *places.entry(place).or_default() += samples;
-        if !thread.stack.is_empty() {
-            *folded.entry(thread.stack.iter().rev().cloned().collect()).or_default() += samples;
-        }
-    }
-    let samples: u64 = places.values().sum();
+    let samples: u64 = seen.seen.values().sum();
     let of_all = |some: u64| if samples == 0 { 0.0 } else { some as f64 / samples as f64 };
-    let awake: u64 = places.iter().filter(|(place, _)| place.0 == RunState::Running).map(|(_, n)| n).sum();
-    let mut places: Vec<_> = places.into_iter().collect();
-    places.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
-    let rare = places.split_off(places.len().min(WAITS_MAX));
-    let wait = |((state, call, wchan), samples): ((RunState, Option<&str>, Option<&str>), u64)| Wait {
-        state,
-        call: call.map(str::to_owned),
-        wchan: wchan.map(str::to_owned),
-        samples,
-        share: of_all(samples),
-    };
-    let (functions, stacks, _) = interned(&folded);
+    let awake = seen.seen.iter().filter(|(thread, _)| thread.state == RunState::Running);
+    let awake: u64 = awake.map(|(_, samples)| samples).sum();
+    let mut waits = waits(seen, of_all);
+    let rare = waits.split_off(waits.len().min(WAITS_MAX));
+    let (functions, stacks) = stacks(seen);
     TierOffCpu {
         processes: tier.processes.clone(),
         threads: if looks == 0 { 0.0 } else { seen.threads as f64 / looks as f64 },
         samples,
         asleep_share: of_all(samples - awake),
-        waits: places.into_iter().map(wait).collect(),
-        left_out: rare.into_iter().map(|(_, samples)| samples).sum(),
+        waits,
+        left_out: rare.iter().map(|wait| wait.samples).sum(),
         functions,
         stacks,
     }
+}
+
+/// What threads were doing, whatever their stacks, most first.
+fn waits(seen: &TierSeen, of_all: impl Fn(u64) -> f64) -> Vec<Wait> {
+    let mut places = BTreeMap::<_, u64>::new();
+    for (thread, samples) in &seen.seen {
+        *places.entry((thread.state, &thread.call, &thread.wchan)).or_default() += samples;
+    }
+    let wait = |((state, call, wchan), samples): ((RunState, &Option<String>, &Option<String>), u64)| Wait {
+        state,
+        call: call.clone(),
+        wchan: wchan.clone(),
+        samples,
+        share: of_all(samples),
+    };
+    let mut waits: Vec<_> = places.into_iter().map(wait).collect();
+    waits.sort_by_key(|wait| std::cmp::Reverse(wait.samples));
+    waits
+}
+
+/// The kernel's stacks of the threads that slept, the outermost function first.
+fn stacks(seen: &TierSeen) -> (Vec<Function>, Vec<Stack>) {
+    let mut folded = BTreeMap::<Vec<Function>, u64>::new();
+    for (thread, samples) in seen.seen.iter().filter(|(thread, _)| !thread.stack.is_empty()) {
+        *folded.entry(thread.stack.iter().rev().cloned().collect()).or_default() += samples;
+    }
+    let (functions, stacks, _) = interned(&folded);
+    (functions, stacks)
 }
 
 #[cfg(test)]

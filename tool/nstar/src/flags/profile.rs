@@ -7,7 +7,7 @@ use sweep::profiling::Namer;
 #[derive(Debug, Clone, Args)]
 pub struct Profile {
     /// Find the function that most of each tier's processor time is spent in: sample its threads on this host (perf_event, 99
-    /// times a second) for 5 s more at N*, or during a load for its first 10 s
+    /// times a second) for 5 s more at N*, or during a load for its first 10 s. Tells where the threads of each tier sleep, too
     #[cfg(feature = "profile")]
     #[arg(long)]
     pub profile: bool,
