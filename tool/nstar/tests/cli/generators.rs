@@ -272,11 +272,11 @@ fn where_a_generator_may_open_too_few_files_fewer_users_make_the_load() {
     let more =
         ["--threads", "1", "--generator", &few, "--generator", "here", "--fewer-users", "-o", "run.json"];
     let run = |command: &[&str]| {
-        let outcome = place.nstar([command[0], &url].iter().chain(&command[1..]).chain(&more)).run();
-        println!("{outcome}");
+        place.nstar([command[0], &url].iter().chain(&command[1..]).chain(&more)).run();
         let run = place.run_file();
-        let causes = run["warnings"].as_array().expect("warnings").iter().map(|one| &one["cause"]["trouble"]);
-        let told = causes.cloned().find(|trouble| trouble["kind"] == "fewer-users").expect("a warning");
+        let mut causes =
+            run["warnings"].as_array().expect("warnings").iter().map(|one| &one["cause"]["trouble"]);
+        let told = causes.find(|trouble| trouble["kind"] == "fewer-users").expect("a warning").clone();
         (run, told)
     };
     let (load, told) = run(&["load", "-c", "5000", "-d", "1s"]);
