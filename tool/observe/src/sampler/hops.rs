@@ -169,6 +169,9 @@ fn add_tcp<'a>(
 ) {
     let listeners = listeners(sockets, topology);
     let calls = calls_from(namespace, topology);
+    let is_listening = |(socket, _): &&(TcpSocket, End)| socket.state == TcpState::Listen;
+    let listened_at: BTreeSet<u16> =
+        sockets.iter().filter(is_listening).map(|(socket, _)| socket.local.port()).collect();
     let connected = sockets.iter().filter(|(socket, _)| socket.state == TcpState::Established);
     for (TcpSocket { local, remote, inode, .. }, end) in connected {
         if let Some(listener) = accepted_by(&listeners, *local) {
@@ -176,7 +179,10 @@ fn add_tcp<'a>(
             (seen.server, seen.listener, seen.unaccepted) = (Some(*end), Some(listener), *inode == 0);
             continue;
         }
-        let Tuple { client, server } = real(Tuple { client: *local, server: *remote });
+        let made = Tuple { client: *local, server: *remote };
+        // What other servers accepted is no call, and each of their clients would have to be asked for.
+        let is_accepted = listened_at.contains(&local.port());
+        let Tuple { client, server } = if is_accepted { made } else { real(made) };
         if *remote == topology.target || calls.contains_key(&server) {
             let seen = found.entry(Ends::new(client, server, number)).or_default();
             (seen.client, seen.call) = (Some(*end), calls.get(&server).copied());
