@@ -107,10 +107,19 @@ pub fn left_alone(faults: &[Fault], facts: &Facts) -> usize {
     faults.iter().filter(|fault| remedy(fault, facts).is_empty()).count()
 }
 
+/// The first and the last port for connections that a wide range has: 1 024 and above need no rights.
+const LOCAL_PORTS: [u16; 2] = [1_024, 65_000];
+
+/// A range as the kernel takes it.
+fn range(ends: [u16; 2]) -> String {
+    let [first, last] = ends.map(|end| end.to_string());
+    [first, last].join(' '.encode_utf8(&mut [0; 4]))
+}
+
 fn remedy(fault: &Fault, facts: &Facts) -> Vec<(Setting, String)> {
     let one = |setting, value: &str| vec![(setting, value.to_owned())];
     match fault {
-        Fault::FewPorts { .. } => one(Setting::LocalPorts, "1024 65000"),
+        Fault::FewPorts { .. } => one(Setting::LocalPorts, &range(LOCAL_PORTS)),
         Fault::TimeWait { .. } => one(Setting::TimeWaitReuse, "1"),
         Fault::ListenQueue { .. } => one(Setting::ListenQueue, "4096"),
         Fault::SynQueue { .. } => one(Setting::SynQueue, "4096"),
