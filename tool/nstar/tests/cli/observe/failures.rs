@@ -30,7 +30,7 @@ time.sleep(2)
 turned.set()
 time.sleep(0.3)
 agent.kill()
-pong = b"\x08\0\0\0" + b"\x02" + b"\x03\0\0\0" + b"\x04\x01\x01"
+pong = b"\x08\0\0\0" + b"\x02" + b"\x03\0\0\0" + b"\x05\x01\x01"
 def write(all):
     while all: all = all[os.write(1, all):]
 if mode == "dies":

@@ -91,8 +91,8 @@ fn join(one: &Network, other: &Network) -> Option<String> {
 /// Leads whatever the network calls at a service address to this one. Whether that can be done; if not it is said.
 fn translates(network: &Network, to: &str, port: u16) -> bool {
     let rules = format!(
-        "table ip nat {{ chain output {{ type nat hook output priority -100; ip daddr {SERVICE} tcp dport {SERVICE_PORT} dnat to \
-         {to}:{port}; }} }}\n"
+        "table ip nat {{\n chain output {{\n  type nat hook output priority -100;\n  ip daddr {SERVICE} tcp dport {SERVICE_PORT} \
+         dnat to {to}:{port}\n }}\n}}\n"
     );
     let routed = succeeds(&["ip", "-n", &network.name, "route", "add", SERVICE, "via", to]);
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
