@@ -214,18 +214,38 @@ mod tests {
         assert_eq!(chosen(&[], 3, 7).count(), 0);
     }
 
+    /// The calls in which threads of a tier slept, looked at for a while.
+    fn calls_of(pid: Pid) -> (ThreadsSeen, BTreeSet<String>) {
+        let tiers = vec![[pid].into(), [u32::MAX / 2].into()];
+        let sampler = OffCpuSampler::start(tiers, Duration::from_secs(60)).expect("it is here");
+        std::thread::sleep(Duration::from_millis(300));
+        let seen = sampler.stop();
+        let asleep = seen.tiers[0].seen.keys().filter(|thread| thread.state == RunState::Sleeping);
+        let calls = asleep.filter_map(|thread| thread.call.clone()).collect();
+        (seen, calls)
+    }
+
     /// A process that sleeps, and one of its children that does so in another call.
     #[test]
     fn threads_that_sleep_are_seen_where_they_sleep() {
         const SLEEP: &str =
             "import os,time,select\nif os.fork() == 0:\n select.epoll().poll(60)\ntime.sleep(60)";
         let mut sleeper = Command::new("python3").args(["-c", SLEEP]).spawn().expect("python3 is installed");
-        let tiers = vec![[sleeper.id()].into(), [u32::MAX / 2].into()];
-        // As long as it takes for a busy machine to start it.
-        std::thread::sleep(Duration::from_millis(800));
-        let sampler = OffCpuSampler::start(tiers, Duration::from_secs(60)).expect("it is here");
-        std::thread::sleep(Duration::from_millis(700));
-        let seen = sampler.stop();
+        let is_asleep = |calls: &BTreeSet<String>| {
+            let holds = |name: &str| calls.contains(name);
+            holds("clock_nanosleep") && (holds("epoll_wait") || holds("epoll_pwait"))
+        };
+        let is_refused = |seen: &ThreadsSeen| {
+            seen.troubles.iter().any(|trouble| matches!(trouble, OffCpuTrouble::CallsRefused { .. }))
+        };
+        let give_up = Instant::now() + Duration::from_secs(60);
+        let (seen, calls) = loop {
+            let (seen, calls) = calls_of(sleeper.id());
+            // It may take a while to start.
+            if is_asleep(&calls) || is_refused(&seen) || Instant::now() > give_up {
+                break (seen, calls);
+            }
+        };
         let children = format!("/proc/{0}/task/{0}/children", sleeper.id());
         for child in read_or_empty(children.as_ref()).split_whitespace() {
             let _ = Command::new("kill").arg(child).status();
@@ -233,14 +253,11 @@ mod tests {
         sleeper.kill().and_then(|()| sleeper.wait()).expect("it ends");
         let [of_it, of_none] = &seen.tiers[..] else { panic!("two tiers: {seen:?}") };
         assert!(of_none.seen.is_empty() && seen.looks > 0 && of_it.threads >= seen.looks, "{seen:?}");
-        if seen.troubles.iter().any(|trouble| matches!(trouble, OffCpuTrouble::CallsRefused { .. })) {
+        if is_refused(&seen) {
             eprintln!("SKIPPED: the kernel does not let this user see system calls: {:?}", seen.troubles);
             return;
         }
-        let asleep = of_it.seen.keys().filter(|thread| thread.state == RunState::Sleeping);
-        let calls: BTreeSet<_> = asleep.filter_map(|thread| thread.call.as_deref()).collect();
-        assert!(calls.contains("clock_nanosleep"), "{seen:?}");
-        assert!(calls.contains("epoll_wait") || calls.contains("epoll_pwait"), "{seen:?}");
+        assert!(is_asleep(&calls), "{seen:?}");
     }
 
     #[test]
