@@ -6,7 +6,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -22,6 +22,8 @@ const LIFE: u64 = 25;
 const CLIENTS: usize = 4;
 /// How often to look whether the moment has come.
 const LOOK: Duration = Duration::from_millis(1);
+/// How long a slow machine may take for the first change under load.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What to do.
 #[derive(Debug, Clone)]
@@ -194,6 +196,7 @@ impl<'c> Life<'c> {
     fn load(&mut self, server: &mut Server, to: SocketAddr) {
         let randoms: Vec<_> = (0..CLIENTS).map(|_| self.random.fork()).collect();
         let Self { ledger, storage, system, .. } = &*self;
+        let before = ledger.acknowledged();
         thread::scope(|scope| {
             for (number, random) in randoms.into_iter().enumerate() {
                 let mut client = Client { number, to, random, ledger };
@@ -201,6 +204,7 @@ impl<'c> Life<'c> {
                 scope.spawn(move || while system.act(&mut client).is_ok() {});
             }
             wait(storage);
+            wait_for_a_change(ledger, before, storage);
             server.kill();
         });
     }
@@ -243,6 +247,15 @@ impl<'c> Life<'c> {
 /// Waits for the moment of the crash.
 fn wait(storage: &Storage) {
     while !storage.is_over() {
+        thread::sleep(LOOK);
+    }
+}
+
+/// Waits until something was acknowledged, as long as there is power: a crash before that tells nothing. A hash takes longer than
+/// the time until the crash on a slow machine.
+fn wait_for_a_change(ledger: &Ledger, before: u64, storage: &Storage) {
+    let end = Instant::now() + PATIENCE;
+    while ledger.acknowledged() == before && !storage.is_off() && Instant::now() < end {
         thread::sleep(LOOK);
     }
 }
