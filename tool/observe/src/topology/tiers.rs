@@ -77,6 +77,11 @@ impl TierSearch {
                     self.foreign.insert(inode);
                     continue;
                 };
+                let (callee, listeners) =
+                    self.translated((inode, callee, listeners), &sockets, (namespaces, namespace));
+                if !is_new(topology, &callee, &listeners) || serves_users(topology, &listeners) {
+                    continue;
+                }
                 called.extend(listeners.iter().filter(|inode| !topology.listeners.contains_key(inode)));
                 let call = topology.calls.entry(callee).or_default();
                 call.callers.insert(*caller);
@@ -98,7 +103,7 @@ impl TierSearch {
     /// The connected sockets of a namespace that may be calls not noted yet, each with what it may call and the listeners
     /// there.
     fn calls(
-        &mut self,
+        &self,
         namespaces: &Namespaces,
         namespace: &Namespace,
         sockets: &[TcpSocket],
@@ -113,17 +118,35 @@ impl TierSearch {
             if served.contains(&socket.local.port()) || self.foreign.contains(&socket.inode) {
                 continue;
             }
-            let made = Tuple { client: socket.local, server: socket.remote };
-            let remote = self.translation.seen_by_server(namespace, made).server;
             let listeners = listeners_at
-                .entry(remote)
-                .or_insert_with(|| listeners_behind(namespaces, namespace, sockets, remote));
-            let callee = Callee::Tcp(namespace.id.clone(), remote);
+                .entry(socket.remote)
+                .or_insert_with(|| listeners_behind(namespaces, namespace, sockets, socket.remote));
+            let callee = Callee::Tcp(namespace.id.clone(), socket.remote);
             if is_new(topology, &callee, listeners) && !serves_users(topology, listeners) {
                 calls.insert(socket.inode, (callee, listeners.clone()));
             }
         }
         calls
+    }
+
+    /// The call on a socket, and the listeners there, behind all translation. It is asked for once the caller is known: a
+    /// connection may be over before many have been asked for, and then nobody holds it.
+    fn translated(
+        &mut self,
+        (inode, callee, listeners): (u64, Callee, BTreeSet<u64>),
+        sockets: &[TcpSocket],
+        (namespaces, namespace): (&Namespaces, &Namespace),
+    ) -> (Callee, BTreeSet<u64>) {
+        let Callee::Tcp(id, remote) = callee else { return (callee, listeners) };
+        let local = sockets.iter().find(|socket| socket.inode == inode).map(|socket| socket.local);
+        let real =
+            |local| self.translation.seen_by_server(namespace, Tuple { client: local, server: remote });
+        match local.map(real).map(|real| real.server) {
+            Some(server) if server != remote => {
+                (Callee::Tcp(id, server), listeners_behind(namespaces, namespace, sockets, server))
+            }
+            _ => (Callee::Tcp(id, remote), listeners),
+        }
     }
 
     /// The same for unix sockets: the other end of a call has the name of its listener.
