@@ -103,7 +103,10 @@ fn a_tier_that_an_agent_may_not_watch_is_told_with_its_host() {
     let daemon = Daemon::start(far.network.on_far(&place, &program)).once(begun);
     let caller = place.write("caller.py", CALLER);
     let observe = format!("python3 {} {at}", caller.display());
-    let (outcome, run) = load(&place, &format!("http://{address}/"), "3s", &observe);
+    let loaded = || load(&place, &format!("http://{address}/"), "3s", &observe);
+    let is_told = |run: &Value| run["warnings"].to_string().contains("tiers-not-watched");
+    // On a busy machine the agent may hardly have had a look.
+    let (outcome, run) = (0..3).map(|_| loaded()).find(|(_, run)| is_told(run)).unwrap_or_else(loaded);
     drop(daemon);
     let told = cause(&run, "tiers-not-watched");
     let expected = format!("127.0.0.1:{}", far.address().port());
