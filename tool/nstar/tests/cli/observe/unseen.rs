@@ -19,12 +19,15 @@ fn can_run(test: &str) -> bool {
     is_root_or_skip(test) && nstar_is_hidden_or_skip(test)
 }
 
-/// A load that sees nothing of the server but through an agent.
-fn load(place: &Place, url: &str, for_s: &str, observe: &str) -> (Outcome, Value) {
-    let load = ["load", url, "-c", "2", "-d", for_s, "-o", "run.json", "--observe", observe];
-    let outcome = place.wrapped(HIDDEN, load).run();
+/// A load that sees nothing of the server but through an agent, and warns of this kind. It is made again where it does not: on a
+/// busy machine the agent may hardly have had a look.
+fn load(place: &Place, (url, for_s): (&str, &str), observe: &str, kind: &str) -> (Outcome, Value) {
+    let words = ["load", url, "-c", "2", "-d", for_s, "-o", "run.json", "--observe", observe];
+    let loaded = || (place.wrapped(HIDDEN, words).run(), place.run_file());
+    let is_told = |run: &Value| run["warnings"].to_string().contains(&format!("\"kind\":\"{kind}\""));
+    let (outcome, run) = (0..5).map(|_| loaded()).find(|(_, run)| is_told(run)).unwrap_or_else(loaded);
     println!("{outcome}");
-    (outcome, place.run_file())
+    (outcome, run)
 }
 
 /// The first cause of this kind among the warnings.
@@ -49,7 +52,7 @@ fn a_namespace_that_an_agent_may_not_enter_is_told_with_its_host() {
         let program = [&nobody[..], &["python3", "-c", DAEMON, at, &tool]].concat();
         far.network.beside("far", &place, &program)
     });
-    let (outcome, run) = load(&place, &far.url(), "500ms", &observed);
+    let (outcome, run) = load(&place, (&far.url(), "500ms"), &observed, "sockets-unread");
     let outcome = outcome.exits(0).complains("may not be entered (Operation not permitted");
     outcome.complains("python3 on far (pid").complains("Run the agent on far as root");
     let told = cause(&run, "sockets-unread");
@@ -67,7 +70,7 @@ fn a_server_that_was_replaced_elsewhere_is_told_with_its_host() {
     let again = ["sh", "-c", "while :; do timeout 3 \"$@\"; done", "sh"];
     let Some(far) = Far::serving(&place, SLEEPS, &again) else { return };
     let observed = far.through_a_daemon(&place);
-    let (outcome, run) = load(&place, &far.url(), "6s", &observed);
+    let (outcome, run) = load(&place, (&far.url(), "6s"), &observed, "server-replaced");
     let told = cause(&run, "server-replaced");
     assert_eq!((&told["before"]["on"], &told["after"]["on"]), (&"far".into(), &"far".into()), "{told}");
     assert_ne!(told["before"]["pid"], told["after"]["pid"], "{told}");
@@ -103,10 +106,7 @@ fn a_tier_that_an_agent_may_not_watch_is_told_with_its_host() {
     let daemon = Daemon::start(far.network.on_far(&place, &program)).once(begun);
     let caller = place.write("caller.py", CALLER);
     let observe = format!("python3 {} {at}", caller.display());
-    let loaded = || load(&place, &format!("http://{address}/"), "3s", &observe);
-    let is_told = |run: &Value| run["warnings"].to_string().contains("tiers-not-watched");
-    // On a busy machine the agent may hardly have had a look.
-    let (outcome, run) = (0..3).map(|_| loaded()).find(|(_, run)| is_told(run)).unwrap_or_else(loaded);
+    let (outcome, run) = load(&place, (&format!("http://{address}/"), "3s"), &observe, "tiers-not-watched");
     drop(daemon);
     let told = cause(&run, "tiers-not-watched");
     let expected = format!("127.0.0.1:{}", far.address().port());
