@@ -148,8 +148,7 @@ pub(super) fn unaccepted(curve: &Curve) -> f64 {
 /// tier behind, 0 to 1: by how much of the time these are in use. Where all are, [`behind`] says so.
 pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
     let Some((steps, queue)) = Compared::new(curve).zip(queue(curve)) else {
-        let tiers_behind = curve.tiers().iter().any(|of| of.role == Role::Downstream);
-        return if tiers_behind { UNSEEN } else { 0.0 };
+        return if has_tiers_behind(curve) { UNSEEN } else { 0.0 };
     };
     let Place::Tier(of) = queue.at else { return 0.0 };
     let at = key(of);
@@ -159,6 +158,12 @@ pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
     let in_use = called.map(|hop| hop.outstanding() / hop.connections).fold(0.0, f64::max);
     let share = (in_use - HARDLY_IN_USE) / (IN_USE - HARDLY_IN_USE);
     if steps.mostly_unread(&at) { 0.0 } else { share.clamp(0.0, 1.0) }
+}
+
+/// Whether the server calls others: tiers that are observed, or addresses that were seen to be called at any step.
+fn has_tiers_behind(curve: &Curve) -> bool {
+    let is_called = |step: &Step| step.usage.hops.tiers.iter().any(|hop| !hop.callers.is_empty());
+    curve.tiers().iter().any(|of| of.role == Role::Downstream) || curve.steps().iter().any(is_called)
 }
 
 /// Where requests queue; `None` where that was not seen or cannot be told.

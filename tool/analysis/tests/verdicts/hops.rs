@@ -160,6 +160,21 @@ fn a_pool_whose_queue_was_not_seen_may_be_one_of_connections() {
     assert!(found.confidence.share() < 0.6, "which of the two is open: {found:#?}");
 }
 
+/// The front of an upstream on a busy host: its calls were in too few looks to follow them, and it was a pool of workers, 98 %.
+#[test]
+fn a_pool_before_an_upstream_that_was_seldom_looked_at_is_not_sure() {
+    let lab = sweep().tier(server("nginx").demand_us(50.0)).pool(4, 50_000.0);
+    let mut observed = lab.observed();
+    for step in &mut observed {
+        let users = step.step.users;
+        for sample in step.counters.iter_mut().take(2) {
+            sample.hops = Some(vec![users_hop(users), hop(None, &[FRONT], users, users)]);
+        }
+    }
+    let found = conclude(&observed, &lab.context).verdict.bottleneck;
+    assert!(found.confidence.share() < 0.6, "who holds the requests was not seen: {found:#?}");
+}
+
 #[test]
 fn workers_that_call_one_by_one_are_not_a_connection_pool() {
     let lab = sweep()
