@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::observe::far::{HIDDEN, nstar_is_hidden_or_skip, succeeds};
 use crate::common::{
     support::{Place, Server, free_port},
-    verdict::{HTTP, ONE_MUTEX, kind, named, named_upstream, verdict},
+    verdict::{HTTP, ONE_MUTEX, kind, named, named_by, verdict},
 };
 
 /// A front without a limit of its own: a thread per connection, which forwards each request over a connection of its own
@@ -166,7 +166,7 @@ fn an_upstream_that_nobody_observes_is_named_by_its_address() {
     let (script, url) = front_before(&behind, &place);
     let wrapper = HIDDEN.into_iter().chain(["sh", "-c", &script, "sh"]);
     let sweep = || place.wrapped(wrapper.clone(), ["sweep", &url, "-c", "1..32", "-d", "2s"]).run();
-    let Some(run) = named_upstream(&place, sweep) else { return };
+    let Some(run) = named_by(&place, 4, sweep) else { return };
     let bottleneck = &verdict(&run)["bottleneck"];
     assert_eq!(
         (kind(&run), &bottleneck["holder"]),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::common::{
     program::tree::children,
     support::{Place, Server, free_port, is_root_or_skip, tool_program},
-    verdict::{HTTP, kind, named_upstream, verdict},
+    verdict::{HTTP, kind, named_by, verdict},
 };
 use crate::hops::FOUR_WORKERS;
 
@@ -165,7 +165,7 @@ fn a_tier_that_nobody_observes_is_named_by_its_address() {
     let there =
         ["nsenter", "--target", &inside, "--pid", "--mount", "sh", "-c", "cd \"$0\" && exec \"$@\"", &folder];
     let sweep = || place.wrapped(there, ["sweep", &url, "-c", "1..32", "-d", "2s"]).run();
-    let Some(run) = named_upstream(&place, sweep) else { return };
+    let Some(run) = named_by(&place, 4, sweep) else { return };
     assert_eq!(kind(&run), "upstream", "{}", verdict(&run));
     let identity = &verdict(&run)["bottleneck"]["identity"];
     assert_eq!(identity["address"]["address"], upstream.address.to_string(), "{}", verdict(&run));

@@ -91,17 +91,3 @@ pub(crate) fn named_by(place: &Place, tries: usize, sweep: impl Fn() -> Outcome)
     eprintln!("UNDECIDED: this machine was too busy for a cause to be named, and every answer said so");
     None
 }
-
-/// The same where an upstream is expected. Beside others a run may see too little of the calls to name it, and takes its caller
-/// for a pool of workers; it is measured again then.
-pub(crate) fn named_upstream(place: &Place, sweep: impl Fn() -> Outcome) -> Option<Value> {
-    let mut run = named_by(place, 4, &sweep)?;
-    for _ in 0..5 {
-        if kind(&run) == "upstream" {
-            break;
-        }
-        eprintln!("not yet: {}", run["topology"]);
-        run = named_by(place, 4, &sweep)?;
-    }
-    Some(run)
-}
