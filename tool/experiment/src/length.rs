@@ -60,7 +60,7 @@ impl<'a> LoadLength<'a> {
     }
 
     /// Makes loads twice as long, if most of so many variants did not settle, there is time for it, and the throughput is not what
-    /// it was with loads half as long: then longer ones will show the same as well, however unsteady it is. A trial may take
+    /// shorter loads showed: where it is, longer ones will show the same as well, however unsteady it is. A trial may take
     /// `share` then. Returns whether the round is to be made again.
     pub(crate) fn lengthen(&mut self, variants: usize, share: Option<Duration>) -> bool {
         if self.found || 2 * self.unsettled <= variants || self.is_as_before() {
