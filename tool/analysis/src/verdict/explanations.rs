@@ -121,19 +121,27 @@ pub(super) fn weighed(curve: &Curve) -> Option<Weighed> {
         return None;
     }
     let causes = weigh(&served, &Growth::of(curve, &served), &signs::all(curve))?;
-    Some(Weighed { served, causes: with_connections(curve, causes) })
+    Some(Weighed { served, causes: with_tiers_behind(curve, causes) })
 }
 
-/// The same where a pool may be one of connections to a tier behind.
-fn with_connections(curve: &Curve, causes: Vec<(Cause, f64)>) -> Vec<(Cause, f64)> {
-    let split = |(cause, share): (Cause, f64)| match cause {
-        Cause::Pool(number) => {
+/// The same where a pool may be one of connections to a tier behind, and requests may be held up by one that nobody observes.
+fn with_tiers_behind(curve: &Curve, causes: Vec<(Cause, f64)>) -> Vec<(Cause, f64)> {
+    let by_upstream = hops::by_upstream(curve);
+    let mut shares: BTreeMap<Cause, f64> = BTreeMap::new();
+    let mut add = |cause, share| *shares.entry(cause).or_default() += share;
+    for (cause, share) in causes {
+        let behind = if cause.is_inside() { share * by_upstream } else { 0.0 };
+        add(Cause::Upstream, behind);
+        let share = share - behind;
+        if let Cause::Pool(number) = cause {
             let connections = hops::by_connections(curve, number);
-            vec![(cause, share * (1.0 - connections)), (Cause::Connections(number), share * connections)]
+            add(Cause::Connections(number), share * connections);
+            add(cause, share * (1.0 - connections));
+        } else {
+            add(cause, share);
         }
-        _ => vec![(cause, share)],
-    };
-    let mut causes: Vec<(Cause, f64)> = causes.into_iter().flat_map(split).collect();
+    }
+    let mut causes: Vec<(Cause, f64)> = shares.into_iter().collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     causes
 }

@@ -30,7 +30,8 @@ const IN_USE: f64 = 0.85;
 /// Connections of which less than this share has a request are not what requests wait for.
 const HARDLY_IN_USE: f64 = 0.5;
 
-/// Where it was not seen at which tier requests queue, a pool is about as often one of connections as one of workers.
+/// Where it was not seen at which tier requests queue, a pool is about as often one of connections as one of workers, and
+/// what lets them pass is about as often behind an address that is not observed as in front of it.
 const UNSEEN: f64 = 0.45;
 
 /// A number of connections is constant within this share.
@@ -160,10 +161,23 @@ pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
     if steps.mostly_unread(&at) { 0.0 } else { share.clamp(0.0, 1.0) }
 }
 
+/// How far it looks as if requests that users wait for were held up behind an address that is not observed, 0 to 1, where
+/// it was not seen at which tier they queue. Where it was, [`behind`] says so.
+pub(super) fn by_upstream(curve: &Curve) -> f64 {
+    let is_unseen = queue(curve).is_none() && calls(curve, |hop| hop.server.is_none());
+    if is_unseen { UNSEEN } else { 0.0 }
+}
+
 /// Whether the server calls others: tiers that are observed, or addresses that were seen to be called at any step.
 fn has_tiers_behind(curve: &Curve) -> bool {
-    let is_called = |step: &Step| step.usage.hops.tiers.iter().any(|hop| !hop.callers.is_empty());
-    curve.tiers().iter().any(|of| of.role == Role::Downstream) || curve.steps().iter().any(is_called)
+    curve.tiers().iter().any(|of| of.role == Role::Downstream) || calls(curve, |_| true)
+}
+
+/// Whether any tier was seen to call such an address at any step.
+fn calls(curve: &Curve, is_such: fn(&HopUse) -> bool) -> bool {
+    let called =
+        |step: &Step| step.usage.hops.tiers.iter().any(|hop| !hop.callers.is_empty() && is_such(hop));
+    curve.steps().iter().any(called)
 }
 
 /// Where requests queue; `None` where that was not seen or cannot be told.
