@@ -10,6 +10,7 @@
 //! Where chance scatters all variants alike, its scatter is estimated from all of them together, with
 //! (variants - 1)(rounds - 1) degrees of freedom, so that few rounds suffice. A variant that scatters more than the others has
 //! a scatter of its own, with rounds - 1 degrees of freedom, and differences to it have both (Welch 1947; Satterthwaite 1946).
+//! What a round does to all is read from those that scatter alike.
 //! All differences hold together by Tukey's studentized range (Tukey 1953; with unequal scatter Games and Howell 1976), those to
 //! a baseline by Dunnett's points (Dunnett 1955). Two variants are compared in the rounds that both completed, however many
 //! those are (Kramer 1956); the scatter is that of the rounds that all completed.
@@ -19,7 +20,8 @@
 //!
 //! Much of chance is that processors are slower at one moment than at another, by what the neighbours of a virtual machine
 //! do. Where their speed was measured beside, its logarithm is a covariate (analysis of covariance; Fisher 1932): its slope
-//! is estimated within variants and rounds, what it explains is taken out, and the error of the slope is in the intervals.
+//! is estimated within variants that scatter alike and rounds, what it explains is taken out, and the error of the slope is in the
+//! intervals.
 //! This holds only while speed is what neighbours make it, and not what a variant makes it: where speeds differ between
 //! variants by more than chance (Tukey), they are left out.
 
@@ -131,10 +133,10 @@ impl Blocks {
         if figures.len() < 2 || common.len() < ROUNDS_MIN {
             return None;
         }
-        let residuals = Residuals::of(&common);
         let is_timed = rows.iter().flatten().flatten().all(|one| one.speed.is_some());
-        let slope = residuals.slope(wrong * OF_SPEED, points).filter(|_| is_timed);
+        let by_speed = is_timed && !speeds_differ(&common, wrong * OF_SPEED, points);
         let wrong = if is_timed { wrong * (1.0 - OF_SPEED) } else { wrong };
+        let (residuals, slope) = Residuals::of_alike(&common, by_speed);
         let scatter = residuals.scatter(slope);
         let point = |one: &Variance, other: &Variance, points: &mut CriticalPoints| {
             points.half_width(family, rows.len(), one.df_beside(other), wrong)
@@ -195,90 +197,125 @@ pub(crate) fn is_figure(figure: &f64) -> bool {
     *figure > 0.0 && figure.is_finite()
 }
 
-/// What is left of measurements without the parts of their variants and rounds.
+/// What is left of measurements without the parts of their variants and rounds. Those of the rounds are what the variants
+/// that scatter alike show of them: one that scatters more would scatter all others.
 struct Residuals {
-    /// By variant, one for each round.
+    /// The variants that scatter alike.
+    alike: Vec<usize>,
+    /// Of all variants, one for each round.
     figures: Vec<Vec<f64>>,
     /// The same of the speed, where it is known.
     speeds: Option<Vec<Vec<f64>>>,
-    /// The mean speed of each variant.
-    speed_means: Vec<f64>,
-    df: f64,
 }
 
 impl Residuals {
-    /// Of rounds that have a measurement of each variant.
-    fn of(rounds: &[Vec<Logs>]) -> Self {
-        let variants = rounds.first().map_or(0, Vec::len);
-        let row = |variant: usize| rounds.iter().map(move |round| round[variant]);
-        let figures: Vec<Vec<f64>> =
-            (0..variants).map(|variant| row(variant).map(|logs| logs.figure).collect()).collect();
-        let speeds: Option<Vec<Vec<f64>>> =
-            (0..variants).map(|variant| row(variant).map(|logs| logs.speed).collect()).collect();
-        let df = (variants as f64 - 1.0) * (rounds.len() as f64 - 1.0);
-        Residuals {
-            figures: residuals(&figures),
-            speed_means: speeds.iter().flatten().map(|row| mean(row)).collect(),
-            speeds: speeds.map(|speeds| residuals(&speeds)),
-            df,
+    /// Of rounds that have a measurement of each variant. Variants that scatter more or less than the others are taken away one
+    /// by one; the slope over the speed, if it is asked for, is that of the rest.
+    fn of_alike(rounds: &[Vec<Logs>], by_speed: bool) -> (Self, Option<Slope>) {
+        let mut alike: Vec<usize> = (0..rounds.first().map_or(0, Vec::len)).collect();
+        loop {
+            let residuals = Self::of(rounds, alike);
+            let slope = if by_speed { residuals.slope() } else { None };
+            let Some(odd) = residuals.odd_one(slope) else { return (residuals, slope) };
+            alike = residuals.alike.into_iter().filter(|variant| *variant != odd).collect();
         }
     }
 
-    /// The slope of the figures over the speeds (least squares), if it can be spared a degree of freedom, and speed does not
-    /// depend on the variant.
-    fn slope(&self, wrong: f64, points: &mut CriticalPoints) -> Option<Slope> {
-        let speeds = self.speeds.as_ref().filter(|_| self.df > DF_FOR_SLOPE)?;
+    fn of(rounds: &[Vec<Logs>], alike: Vec<usize>) -> Self {
+        let variants = rounds.first().map_or(0, Vec::len);
+        let rows = |read: fn(&Logs) -> Option<f64>| -> Option<Vec<Vec<f64>>> {
+            (0..variants).map(|variant| rounds.iter().map(|round| read(&round[variant])).collect()).collect()
+        };
+        let figures = rows(|logs| Some(logs.figure)).unwrap_or_default();
+        Residuals {
+            figures: residuals(&figures, &alike),
+            speeds: rows(|logs| logs.speed).map(|speeds| residuals(&speeds, &alike)),
+            alike,
+        }
+    }
+
+    /// Degrees of freedom of those that scatter alike.
+    fn df(&self) -> f64 {
+        let rounds = self.figures.first().map_or(0, Vec::len) as f64;
+        (self.alike.len() as f64 - 1.0) * (rounds - 1.0)
+    }
+
+    /// The slope of the figures over the speeds (least squares), if it can be spared a degree of freedom.
+    fn slope(&self) -> Option<Slope> {
+        let (speeds, df) = (self.speeds.as_ref()?, self.df());
         let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
-            let pairs = self.figures.iter().flatten().zip(speeds.iter().flatten());
+            let pairs = self.alike.iter().flat_map(|row| self.figures[*row].iter().zip(&speeds[*row]));
             pairs.map(|(figure, speed)| of(*figure, *speed)).sum()
         };
         let squares = sum(&|_, speed| speed.powi(2));
-        if squares <= 0.0 || self.speeds_differ(squares, wrong, points) {
+        if squares <= 0.0 || df <= DF_FOR_SLOPE {
             return None;
         }
         let slope = sum(&|figure, speed| figure * speed) / squares;
-        let variance = sum(&|figure, speed| (figure - slope * speed).powi(2)) / (self.df - 1.0);
+        let variance = sum(&|figure, speed| (figure - slope * speed).powi(2)) / (df - 1.0);
         Some(Slope { slope, variance: variance / squares })
     }
 
-    /// Whether the mean speeds of two variants lie further apart than chance explains (Tukey).
-    fn speeds_differ(&self, squares: f64, wrong: f64, points: &mut CriticalPoints) -> bool {
-        let rounds = self.figures.first().map_or(0, Vec::len) as f64;
-        let error = (squares / self.df / rounds).sqrt();
-        let apart = SQRT_2 * error * points.half_width(Family::Pairs, self.figures.len(), self.df, wrong);
-        let ends = self
-            .speed_means
-            .iter()
-            .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], mean| [low.min(*mean), high.max(*mean)]);
-        ends[1] - ends[0] > apart
+    /// The sum of the squares that the speed does not explain, of one variant.
+    fn squares(&self, variant: usize, slope: Option<Slope>) -> f64 {
+        let slope = slope.map_or(0.0, |found| found.slope);
+        let figures = self.figures[variant].iter().enumerate();
+        let speed = |round: usize| self.speeds.as_ref().map_or(0.0, |speeds| speeds[variant][round]);
+        figures.map(|(round, figure)| (figure - slope * speed(round)).powi(2)).sum()
     }
 
-    /// The variance of a measurement of each variant: that of those which scatter alike together, and of each other its own.
+    /// Degrees of freedom of each of those that scatter alike.
+    fn df_each(&self, slope: Option<Slope>) -> f64 {
+        (self.df() - if slope.is_some() { 1.0 } else { 0.0 }) / self.alike.len() as f64
+    }
+
+    /// The variant that scatters more, or less, than the others by more than chance.
+    fn odd_one(&self, slope: Option<Slope>) -> Option<usize> {
+        let mut by_squares: Vec<(f64, usize)> =
+            self.alike.iter().map(|variant| (self.squares(*variant, slope), *variant)).collect();
+        by_squares.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let squares: Vec<f64> = by_squares.iter().map(|(squares, _)| *squares).collect();
+        let df = self.df_each(slope);
+        if by_chance(&squares, df) >= MAY_BE_POOLED {
+            return None;
+        }
+        let (lower, upper) = (&squares[..squares.len() - 1], &squares[1..]);
+        let odd =
+            if by_chance(lower, df) >= by_chance(upper, df) { by_squares.last() } else { by_squares.first() };
+        odd.map(|(_, variant)| *variant)
+    }
+
+    /// The variance of a measurement of each variant: that of those which scatter alike together, of others that scatter more
+    /// their own.
     fn scatter(&self, slope: Option<Slope>) -> Vec<Variance> {
-        let df = self.df - if slope.is_some() { 1.0 } else { 0.0 };
-        let left = |variant: usize, round: usize| {
-            let speed = self.speeds.as_ref().map_or(0.0, |speeds| speeds[variant][round]);
-            self.figures[variant][round] - slope.map_or(0.0, |found| found.slope) * speed
-        };
-        let squares = |(variant, row): (usize, &Vec<f64>)| {
-            (0..row.len()).map(|round| left(variant, round).powi(2)).sum::<f64>()
-        };
-        let squares: Vec<f64> = self.figures.iter().enumerate().map(squares).collect();
-        let (variants, df_each) = (squares.len() as f64, df / squares.len() as f64);
-        let alike = alike(&squares, df_each);
-        let (least, most) = (alike.first().copied().unwrap_or(0.0), alike.last().copied().unwrap_or(0.0));
+        let squares: Vec<f64> = (0..self.figures.len()).map(|variant| self.squares(variant, slope)).collect();
+        let of_alike = || self.alike.iter().map(|variant| squares[*variant]);
+        let (least, most) = (of_alike().fold(f64::INFINITY, f64::min), of_alike().fold(0.0, f64::max));
         // Those taken away by chance were the largest: as the next largest they still count (Winsor; Tukey 1962).
-        let within = mean(&squares.iter().map(|one| one.clamp(least, most)).collect::<Vec<f64>>());
-        let pooled = Variance { variance: within / df_each, df: df_each * alike.len() as f64, pooled: true };
-        // A share of what scatters a single variant goes into the means of the rounds.
-        let not_in_means = ((variants - 1.0) / variants).powi(2);
-        let rounds = self.figures.first().map_or(0, Vec::len) as f64;
-        let own = |squares: f64| {
-            let df = rounds - 1.0;
-            Variance { variance: squares / not_in_means / df, df, pooled: false }
-        };
+        let within = mean(&squares.iter().map(|one| one.clamp(least.min(most), most)).collect::<Vec<f64>>());
+        let df_each = self.df_each(slope);
+        let pooled =
+            Variance { variance: within / df_each, df: df_each * self.alike.len() as f64, pooled: true };
+        let df = self.figures.first().map_or(0, Vec::len) as f64 - 1.0;
+        let own = |squares: f64| Variance { variance: squares / df, df, pooled: false };
         squares.iter().map(|one| if *one <= most { pooled } else { own(*one) }).collect()
     }
+}
+
+/// Whether the mean speeds of two variants lie further apart than chance explains (Tukey), which may err with this chance.
+fn speeds_differ(rounds: &[Vec<Logs>], wrong: f64, points: &mut CriticalPoints) -> bool {
+    let variants = rounds.first().map_or(0, Vec::len);
+    let all = Residuals::of(rounds, (0..variants).collect());
+    let Some(speeds) = &all.speeds else { return false };
+    let squares: f64 = speeds.iter().flatten().map(|speed| speed.powi(2)).sum();
+    let error = (squares / all.df() / rounds.len() as f64).sqrt();
+    let apart = SQRT_2 * error * points.half_width(Family::Pairs, variants, all.df(), wrong);
+    let mean_of =
+        |variant: usize| mean(&rounds.iter().filter_map(|round| round[variant].speed).collect::<Vec<f64>>());
+    let ends = (0..variants)
+        .map(mean_of)
+        .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], mean| [low.min(mean), high.max(mean)]);
+    ends[1] - ends[0] > apart
 }
 
 /// The variance of a measurement, and how well it is known.
@@ -302,11 +339,10 @@ impl Variance {
     }
 }
 
-/// Rows without their own means and those of their columns.
-fn residuals(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
+/// Rows without their own means, and without what the columns of some of them show of these.
+fn residuals(rows: &[Vec<f64>], of: &[usize]) -> Vec<Vec<f64>> {
     let columns = rows.first().map_or(0, Vec::len);
-    let of_column =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).sum::<f64>() / rows.len() as f64;
+    let of_column = |column: usize| of.iter().map(|row| rows[*row][column]).sum::<f64>() / of.len() as f64;
     let of_columns: Vec<f64> = (0..columns).map(of_column).collect();
     let all = mean(&of_columns);
     let of_row = |row: &Vec<f64>| {
@@ -314,19 +350,6 @@ fn residuals(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
         row.iter().zip(&of_columns).map(|(one, column)| one - own - column + all).collect()
     };
     rows.iter().map(of_row).collect()
-}
-
-/// Those of the variants that scatter alike, ascending, from the squares of the residuals of all, each with so many degrees of
-/// freedom. Those that scatter more or less are taken away one by one.
-fn alike(squares: &[f64], df: f64) -> Vec<f64> {
-    let mut alike = squares.to_vec();
-    alike.sort_by(f64::total_cmp);
-    while by_chance(&alike, df) < MAY_BE_POOLED {
-        let (lower, upper) = (&alike[..alike.len() - 1], &alike[1..]);
-        let rest = if by_chance(lower, df) >= by_chance(upper, df) { lower } else { upper };
-        alike = rest.to_vec();
-    }
-    alike
 }
 
 /// How often chance alone would make the variances of variants differ as much (Bartlett 1937), from the squares of their
@@ -441,6 +464,25 @@ mod tests {
         assert!(
             (1..8).all(|other| is_apart(0, other)) && (1..6).all(|one| is_apart(one, 6) && is_apart(one, 7))
         );
+    }
+
+    /// One of ten scatters twenty times as much as the others, and follows the speed of the processors for reasons of its own. It
+    /// scattered the means of the rounds, from which the others were measured, and set the slope of all: two 15 % apart were open.
+    #[test]
+    fn one_that_scatters_much_more_blurs_no_order_of_the_others() {
+        let (mut random, mut points) = (Rng::with_seed(13), CriticalPoints::default());
+        let truth: Vec<f64> = [100.0, 115.0].into_iter().chain([100.0; 8]).collect();
+        let found = (0..50).filter(|_| {
+            let mut all = beside_neighbours(&truth, 9, 0.1, &mut random);
+            let [figures, speeds] = &mut all;
+            for (figure, speed) in figures[9].iter_mut().zip(&speeds[9]) {
+                let slower = speed.map_or(0.0, |speed| (speed / 1e9).ln());
+                *figure = figure.map(|figure| figure * (10.0 * slower + 0.5 * normal(&mut random)).exp());
+            }
+            let blocks = Blocks::new(&with_speeds(&all), Family::Pairs, 0.01, &mut points).expect("blocks");
+            (2..9).all(|other| blocks.difference(1, other).is_some_and(|found| found.mean > found.half_width))
+        });
+        assert!(found.count() >= 45);
     }
 
     /// A variant that scatters more, and was measured exactly in a single round: its differences have intervals.
