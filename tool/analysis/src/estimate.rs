@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::estimate::percentiles::Distribution;
 use crate::run::{
-    Connecting, Generator, GeneratorShare, InFlight, Measurement, PERCENTILES, ResponseTime, Step,
+    Connecting, Generator, GeneratorShare, HeldBack, InFlight, Measurement, PERCENTILES, ResponseTime, Step,
 };
 use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
 use crate::statistics::mser;
@@ -226,6 +226,7 @@ fn totals(users: u32, kept: &[Tick]) -> Step {
         received_bytes_per_s: per_second(sum(kept, |tick| tick.bytes_received)),
         sent_bytes_per_s: per_second(sum(kept, |tick| tick.bytes_sent)),
         connecting: connecting(kept),
+        held_back: held_back(kept),
         generator: Generator {
             useful_work: useful_work(kept),
             lag_us_p99: lag_us_p99(kept),
@@ -249,6 +250,15 @@ fn connecting(kept: &[Tick]) -> Option<Connecting> {
         mean_us: took_ns / connected / 1e3,
         share: (took_ns / response_ns as f64).min(1.0),
     })
+}
+
+/// Responses that paused for as long as an acknowledgement is delayed, where any did.
+fn held_back(kept: &[Tick]) -> Option<HeldBack> {
+    let [paused, pauses_ns, completed] =
+        [|tick: &Tick| tick.held_back, |tick: &Tick| tick.held_back_ns_sum, |tick: &Tick| tick.completed]
+            .map(|of| sum(kept, of) as f64);
+    (paused > 0.0 && completed > 0.0)
+        .then(|| HeldBack { share: (paused / completed).min(1.0), mean_us: pauses_ns / paused / 1e3 })
 }
 
 /// Fewer connections than this for each request are those of clients that came or came back.

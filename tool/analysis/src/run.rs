@@ -41,7 +41,8 @@ pub use profile::{Function, HotFunction, Profile, ProfileTrouble, Stack, TierPro
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use stalls::{Meanwhile, Stalls};
 pub use step::{
-    Again, Connecting, Generator, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall, Step,
+    Again, Connecting, Generator, HeldBack, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall,
+    Step,
 };
 pub use topology::{Edge, Node, NodeKind, Tier, TierLimit, Topology};
 pub use unwatched::{

@@ -91,6 +91,10 @@ pub struct Tick {
     pub connected: u64,
     /// Sum of the times that took, nanoseconds. Where a request waits for its connection it is part of its response time.
     pub connecting_ns_sum: u64,
+    /// Completed requests whose response paused before its last part for as long as TCP delays an acknowledgement.
+    pub held_back: u64,
+    /// Sum of those pauses, nanoseconds.
+    pub held_back_ns_sum: u64,
     /// Body bytes received.
     pub bytes_received: u64,
     /// Body bytes sent, those of requests that failed later included.

@@ -22,6 +22,9 @@ const GENERATOR_BUSY: f64 = 0.80;
 /// Less steal than this is the hypervisor's ordinary rounding.
 const STEAL: f64 = 0.02;
 
+/// Responses that pause by chance, or because of lost segments, are fewer than this share.
+const HELD_BACK: f64 = 0.2;
+
 /// An interval of N*'s throughput with a half-width above this share says little.
 const WIDE: f64 = 0.05;
 
@@ -47,6 +50,7 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
         shared_cores(curve, finding),
         not_steady(steps),
         idle_users(steps, context),
+        held_back(steps),
         changed(curve, steps),
         stalls(curve, finding),
         too_short(curve),
@@ -205,6 +209,18 @@ fn idle_users(steps: &[Step], context: &Context) -> Option<Cause> {
     let shares = steps.iter().map(|step| (step.users, idle_share(step, context.load.think_time_us)));
     let (users, share) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (context.load.is_closed() && share > IDLE_USERS).then_some(Cause::IdleUsers { users, share })
+}
+
+/// The step where the largest share of the responses was held back.
+fn held_back(steps: &[Step]) -> Option<Cause> {
+    let seen = steps.iter().filter_map(|step| Some((step, step.held_back?)));
+    let (step, seen) = seen.max_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
+    (seen.share >= HELD_BACK).then_some(Cause::HeldBack {
+        users: step.users,
+        share: seen.share,
+        pause_us: seen.mean_us,
+        response_us: step.response_time_us.mean,
+    })
 }
 
 /// The step that changed most, unless that is a doubt.

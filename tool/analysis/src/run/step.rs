@@ -50,6 +50,9 @@ pub struct Step {
     /// What connecting took; absent where connections were kept, or this was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connecting: Option<Connecting>,
+    /// Responses that paused for as long as TCP delays an acknowledgement; absent where none did, or this was not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
     /// Share of the received bytes that the server and the tiers behind it read from a disk meanwhile, 0 to 1; absent where
     /// nothing was received, or where what they read is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,6 +106,16 @@ pub struct Connecting {
     pub mean_us: f64,
     /// Share of all response times, 0 to 1.
     pub share: f64,
+}
+
+/// Responses that came in parts, the last after a pause of about 40 ms: a server that writes a response in two pieces waits for
+/// the acknowledgement of the first (Nagle's algorithm, RFC 896), which the client delays (RFC 1122 section 4.2.3.2).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldBack {
+    /// Share of the completed requests, 0 to 1.
+    pub share: f64,
+    /// Mean length of their pauses, microseconds.
+    pub mean_us: f64,
 }
 
 /// One of several measurements of the same number of users.

@@ -48,6 +48,8 @@ pub enum WarningKind {
     StoppedAnswering,
     /// The kinds of request did not come in the shares asked for.
     Mix,
+    /// Responses were held back until the client acknowledged their first part.
+    HeldBack,
     /// Data that was meant to come from a disk did not.
     NotCold,
     /// The ladder ended before throughput stopped growing.
@@ -221,6 +223,17 @@ pub enum Cause {
         users: u32,
         /// Share of them, 0 to 1.
         share: f64,
+    },
+    /// Responses paused for as long as TCP delays an acknowledgement.
+    HeldBack {
+        /// Users of the step where most did.
+        users: u32,
+        /// Share of the requests whose responses did, 0 to 1.
+        share: f64,
+        /// Mean length of their pauses, microseconds.
+        pause_us: f64,
+        /// Mean response time of the step, microseconds.
+        response_us: f64,
     },
     /// A step had another throughput when it was measured again.
     Changed {
@@ -419,6 +432,7 @@ impl Cause {
             | Self::DiskNotLimited { .. }
             | Self::Told { .. } => WarningKind::HostLimit,
             Self::Mix { .. } => WarningKind::Mix,
+            Self::HeldBack { .. } => WarningKind::HeldBack,
             Self::NotCold { .. } => WarningKind::NotCold,
         }
     }

@@ -25,6 +25,8 @@ prop_compose! {
             unexpected_statuses: [(500, errors)].into(),
             connected: completed,
             connecting_ns_sum: busy_us,
+            held_back: completed,
+            held_back_ns_sum: busy_us,
             bytes_received: completed,
             bytes_sent: errors,
             generator: GeneratorTick { busy_us, threads, thinking_user_us, lag_us_p99: busy_us, late_starts: errors, ..Default::default() },

@@ -2,7 +2,7 @@
 
 use analysis::conclude::Conclusion;
 use analysis::counters::{ConnectionLimits, PortsHeld, Tracked};
-use analysis::run::{Connecting, ResourceKind, WarningKind};
+use analysis::run::{Connecting, HeldBack, ResourceKind, WarningKind};
 use analysis::ticks::ErrorKind;
 
 use super::lab::{Lab, conclude, server, sweep};
@@ -82,4 +82,16 @@ fn with_connecting(share: f64) -> Conclusion {
 fn connecting_is_evidence_where_it_takes_more_than_a_quarter() {
     assert!(says(&with_connecting(0.4), "40 % of the response times"), "{:?}", with_connecting(0.4));
     assert!(!says(&with_connecting(0.2), "connecting"));
+}
+
+#[test]
+fn responses_held_back_are_warned_of_where_they_are_many() {
+    let warned = |share: f64| {
+        let lab = sweep().tier(server("nginx").cpus(&[0]));
+        let mut observed = lab.observed();
+        observed[0].step.held_back = Some(HeldBack { share, mean_us: 41_000.0 });
+        let found = conclude(&observed, &lab.context);
+        found.warnings.iter().any(|warning| warning.kind == WarningKind::HeldBack)
+    };
+    assert!(warned(0.9) && !warned(0.1));
 }

@@ -306,7 +306,7 @@ impl Generator {
     /// Processes one message, if one comes before the next check for an interrupt.
     fn receive(&mut self) -> Result<Option<Notice>, LoadError> {
         match self.reports.recv_timeout(INTERRUPT_CHECK) {
-            Ok(FromThread::Slice { thread, slice }) => self.merger.add(thread, slice),
+            Ok(FromThread::Slice { thread, slice }) => self.merger.add(thread, *slice),
             // May come at any time: a thread without users finishes before the others have begun.
             Ok(FromThread::Notice(Notice::Finished { assignment, at_ns }))
                 if assignment == self.assignment =>

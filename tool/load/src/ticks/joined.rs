@@ -35,6 +35,8 @@ pub fn joined(start_us: u64, parts: Vec<Part>) -> Tick {
         add(&mut all.bytes_sent, tick.bytes_sent);
         add(&mut all.connected, tick.connected);
         add(&mut all.connecting_ns_sum, tick.connecting_ns_sum);
+        add(&mut all.held_back, tick.held_back);
+        add(&mut all.held_back_ns_sum, tick.held_back_ns_sum);
         add_generator(&mut all.generator, &tick.generator);
         tick.errors.into_iter().for_each(|(kind, count)| add(all.errors.entry(kind).or_default(), count));
         for (status, count) in tick.unexpected_statuses {

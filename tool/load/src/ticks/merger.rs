@@ -76,6 +76,8 @@ fn merge(index: u64, parts: Vec<Slice>) -> Tick {
         tick.bytes_sent += part.bytes_sent;
         tick.connected += u64::from(part.connected);
         tick.connecting_ns_sum += part.connecting_ns_sum;
+        tick.held_back += part.held_back;
+        tick.held_back_ns_sum += part.held_back_ns_sum;
         tick.generator.late_starts += part.late_starts;
         part.errors.into_iter().for_each(|(kind, count)| *tick.errors.entry(kind).or_default() += count);
         let statuses = part.unexpected_statuses;

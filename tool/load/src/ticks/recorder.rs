@@ -16,6 +16,10 @@ const LONGEST_US: u64 = 3_600_000_000;
 /// Longest lag in the histogram; longer ones count as this one.
 const LONGEST_LAG_US: u64 = 10_000_000;
 
+/// How long Linux delays the acknowledgement of a segment on which no other follows: 40 ms (`TCP_DELACK_MIN`; RFC 1122 section
+/// 4.2.3.2 allows 500). A sender that waits for it (Nagle, RFC 896) sends the rest so much later.
+const DELAYED_ACKNOWLEDGEMENT_NS: std::ops::RangeInclusive<u64> = 39_000_000..=48_000_000;
+
 /// The counts of one thread in one slice.
 #[derive(Debug, Default)]
 pub(crate) struct Slice {
@@ -45,6 +49,9 @@ pub(crate) struct Slice {
     /// Connections that became ready to send, and the sum of the times that took.
     pub(crate) connected: u32,
     pub(crate) connecting_ns_sum: u64,
+    /// Responses that paused for a delayed acknowledgement, and the sum of their pauses.
+    pub(crate) held_back: u64,
+    pub(crate) held_back_ns_sum: u64,
 }
 
 /// Counts into the current slice. Finished slices wait until they are taken.
@@ -174,6 +181,14 @@ impl Recorder {
     pub(crate) fn connected(&mut self, ns: u64) {
         self.slice.connected += 1;
         self.slice.connecting_ns_sum += ns;
+    }
+
+    /// Counts a response that came after a pause as long as this within it, if that is how long an acknowledgement is delayed.
+    pub(crate) fn paused(&mut self, ns: u64) {
+        if DELAYED_ACKNOWLEDGEMENT_NS.contains(&ns) {
+            self.slice.held_back += 1;
+            self.slice.held_back_ns_sum += ns;
+        }
     }
 
     /// Notes that a user stopped waiting for a response.

@@ -211,7 +211,7 @@ impl Worker {
             self.exchanges.recorder.count(now_ns, in_flight, self.users.len() as u64);
         }
         for slice in self.exchanges.recorder.take_finished() {
-            if self.reports.send(FromThread::Slice { thread, slice }).is_err() {
+            if self.reports.send(FromThread::Slice { thread, slice: Box::new(slice) }).is_err() {
                 return false;
             }
         }

@@ -110,7 +110,7 @@ impl Exchanges {
         user.started_ns = started_ns;
         self.choose(user);
         user.response.reset();
-        user.counted_bytes = 0;
+        (user.counted_bytes, user.paused_ns) = (0, 0);
         self.set_deadline(user, now_ns);
         if user.stream.is_none() { self.connect(user) } else { self.send(user) }
     }
@@ -309,7 +309,13 @@ impl Exchanges {
         for _ in 0..READS_PER_TURN {
             match self.read(user) {
                 Ok(Read::More) => {}
-                Ok(Read::Blocked) => return None,
+                Ok(Read::Blocked) => {
+                    // The rest of a response that has begun: a long silence before it is worth telling.
+                    if user.response.status().is_some() {
+                        user.paused_ns = now_ns();
+                    }
+                    return None;
+                }
                 Ok(Read::Ended(ended)) => return Some(ended),
                 Err(kind) => return Some(self.fail(user, kind)),
             }
@@ -393,6 +399,9 @@ impl Exchanges {
         } else {
             total.completed += 1;
             self.recorder.completed(now_ns.saturating_sub(user.started_ns));
+            if user.paused_ns > 0 {
+                self.recorder.paused(now_ns.saturating_sub(user.paused_ns));
+            }
         }
     }
 

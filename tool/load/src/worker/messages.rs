@@ -49,7 +49,7 @@ impl Mailbox {
 /// A message from a thread.
 pub(crate) enum FromThread {
     /// A slice has ended.
-    Slice { thread: usize, slice: Slice },
+    Slice { thread: usize, slice: Box<Slice> },
     /// Something that happens once per assignment.
     Notice(Notice),
 }

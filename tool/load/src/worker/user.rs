@@ -55,6 +55,8 @@ pub(crate) struct User {
     pub(crate) started_ns: u64,
     /// When it began to connect; 0 once its connection has taken something to send.
     pub(crate) connecting_ns: u64,
+    /// When the last part of the response so far had been read; 0 while there is none, or all of it.
+    pub(crate) paused_ns: u64,
     /// When the request times out.
     pub(crate) deadline_ns: u64,
     /// Whether a time-out alarm is set.
@@ -87,6 +89,7 @@ impl User {
             request: 0,
             started_ns: 0,
             connecting_ns: 0,
+            paused_ns: 0,
             deadline_ns: 0,
             timeout_set: false,
             resume_ns: 0,

@@ -90,6 +90,32 @@ fn one_connection_per_request() {
     assert!(0 < connecting_ns && connecting_ns < response_ns, "{connecting_ns} of {response_ns}");
 }
 
+/// A server that writes head and body apart waits in between for an acknowledgement, which is delayed once a connection has
+/// carried a few segments; one that sends at once does not.
+#[test]
+fn responses_held_back_by_nagle_are_counted() {
+    let held_back = |nodelay: bool| {
+        let server = Server::start(move |mut peer, _| {
+            peer.stream().set_nodelay(nodelay).unwrap();
+            while peer.request().is_some() {
+                peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n").unwrap();
+                peer.send(b"ok").unwrap();
+            }
+        });
+        let mut generator = Generator::start(&server.plan()).unwrap();
+        generator.set_users(1).unwrap();
+        let ticks = generator.run(Stop::PerUser(60), &NEVER).unwrap();
+        let sum = |count: fn(&Tick) -> u64| ticks.iter().map(count).sum::<u64>();
+        (sum(|tick| tick.held_back), sum(|tick| tick.held_back_ns_sum), sum(|tick| tick.completed))
+    };
+    let (paused, pauses_ns, completed) = held_back(false);
+    assert_eq!(completed, 60);
+    assert!(paused > 5, "{paused} of {completed}");
+    assert!((39_000_000..=48_000_000).contains(&(pauses_ns / paused)), "{}", pauses_ns / paused);
+    let (paused, _, completed) = held_back(true);
+    assert!(paused < completed / 2, "{paused} of {completed}");
+}
+
 #[test]
 fn a_server_that_closes_after_each_response_gets_new_connections() {
     let server = Server::start(|mut peer, _| {

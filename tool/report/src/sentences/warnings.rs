@@ -8,7 +8,7 @@ use analysis::ticks::{ErrorCounts, ErrorKind};
 use super::holders::processes;
 use super::{course, errors, generator, kernel, stalls, told, unwatched};
 use crate::metrics::percentile_name;
-use crate::number::{about, cores, count, percent, prefixed, quantity};
+use crate::number::{about, cores, count, percent, prefixed, quantity, time};
 use crate::words::users;
 
 /// A warning as a sentence: the cause, by how much, and the remedy.
@@ -39,6 +39,9 @@ pub(crate) fn warning(cause: &Cause) -> String {
         }
         Cause::NotSteady { users } => not_steady(users),
         Cause::IdleUsers { users, share } => idle_users(*users, *share),
+        Cause::HeldBack { users, share, pause_us, response_us } => {
+            held_back(*users, *share, *pause_us, *response_us)
+        }
         Cause::Changed { users, course } => changed(*users, course),
         Cause::Stalls(seen) => stalls::sentence(seen),
         Cause::NoInterval { users } => no_interval(users),
@@ -171,6 +174,20 @@ fn idle_users(number: u32, share: f64) -> String {
          after errors. That step measures fewer users than it says.",
         users(number),
         percent(share)
+    )
+}
+
+fn held_back(number: u32, share: f64, pause_us: f64, response_us: f64) -> String {
+    format!(
+        "At {}, {} of the responses paused for {} before their last part. So long TCP waits where a server writes a response \
+         in pieces: the second is held back until the client acknowledges the first, which it does late (Nagle’s algorithm \
+         and delayed acknowledgements). Write head and body at once, or set TCP_NODELAY on the server’s connections: of {} \
+         about {} would be left.",
+        users(number),
+        percent(share),
+        time(pause_us),
+        time(response_us),
+        time((response_us - share * pause_us).max(0.0))
     )
 }
 
