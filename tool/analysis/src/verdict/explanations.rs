@@ -24,7 +24,7 @@ use crate::run::{
 };
 use crate::thresholds::{DECIDED, NAMED};
 
-/// Requests at other tiers than the one at which they queue are told of from this number on.
+/// Requests at other tiers than the one at which they queue, or held back, are told of from this number on.
 const ELSEWHERE: f64 = 0.1;
 
 /// Pools of more workers are too many to count.
@@ -200,14 +200,22 @@ impl Weighed {
         let [delayed, asleep] = seen_asleep(curve, of.as_ref(), cause);
         let evidence = delayed.into_iter().chain(self.evidence(curve, cause));
         let finding = evidence.fold(finding, Finding::seeing);
-        let elsewhere = of.as_ref().filter(|_| self.served.elsewhere >= ELSEWHERE).map(|of| {
-            let Served { elsewhere, at_a_time, .. } = self.served;
-            HopEvidence::ServedElsewhere { of: of.clone(), elsewhere, at_a_time }
-        });
-        let finding = elsewhere.into_iter().fold(finding, Finding::seeing);
+        let finding = self.without_others(of.as_ref(), finding);
         let waiters = of.as_ref().and_then(|of| waiters::seen(curve, of));
         let threads = [waiters, asleep].into_iter().flatten();
         Some(hops::with_queue(curve, waiting::with_signs(curve, finding, threads)))
+    }
+
+    /// Adds which of the requests under way are not served where they queue.
+    fn without_others(&self, of: Option<&Processes>, finding: Finding) -> Finding {
+        let Served { elsewhere, held_back, at_a_time, .. } = self.served;
+        let elsewhere = of.filter(|_| elsewhere >= ELSEWHERE).map(|of| {
+            let of = of.clone();
+            HopEvidence::ServedElsewhere { of, elsewhere, at_a_time }
+        });
+        let held_back = (held_back >= ELSEWHERE).then_some(Seen::HeldBack { held_back, at_a_time });
+        let finding = elsewhere.into_iter().fold(finding, Finding::seeing);
+        held_back.into_iter().fold(finding, Finding::seeing)
     }
 
     /// Adds the explanations that can be named to a finding that names none, where it is one of them.
@@ -261,7 +269,7 @@ mod tests {
 
     /// The probabilities of a lock and of a pool, and its size, where so many are served at a time and nothing else is known.
     fn by_number(at_a_time: f64, error: f64) -> (f64, f64, u32) {
-        let served = Served { at_a_time, elsewhere: 0.0, error };
+        let served = Served { at_a_time, elsewhere: 0.0, held_back: 0.0, error };
         let causes = weigh(&served, &Growth::default(), &[]).expect("something is probable");
         let total: f64 = causes.iter().map(|(_, share)| share).sum();
         assert!((total - 1.0).abs() < 1e-9, "{causes:?}");

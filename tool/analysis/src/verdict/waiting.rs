@@ -193,18 +193,29 @@ pub(super) fn number_served(curve: &Curve) -> Option<Seen> {
 /// user alone, or of a few users if theirs is clearly shorter. Queueing only lengthens it, so something else lengthened
 /// that of one user. Needs a step of one user.
 pub(super) fn unqueued(curve: &Curve) -> Option<(f64, f64)> {
+    let step = unqueued_step(curve)?;
+    let half = step.response_relative_half_width().unwrap_or(RESPONSE_UNKNOWN);
+    Some((step.response_time_us.mean, half / NORMAL_95))
+}
+
+/// Requests that are under way on average at the maximum throughput and wait for nobody: their responses are held back until
+/// the client acknowledges the first part.
+pub(super) fn held_back(curve: &Curve) -> f64 {
+    let seen = unqueued_step(curve).and_then(|step| step.held_back);
+    seen.map_or(0.0, |seen| curve.maximum().0 * seen.share * seen.mean_us / 1e6)
+}
+
+fn unqueued_step(curve: &Curve) -> Option<&Step> {
     let alone = curve.alone().filter(|step| step.completed > 0)?;
     let answered = curve.steps().iter().filter(|step| step.completed > 0);
     let us = |step: &Step| step.response_time_us.mean;
     let shortest = answered.min_by(|a, b| us(a).total_cmp(&us(b)))?;
-    let half = |step: &Step| step.response_relative_half_width().unwrap_or(RESPONSE_UNKNOWN);
-    let step = if us(shortest) < CLEARLY_SHORTER * us(alone) { shortest } else { alone };
-    Some((us(step), half(step) / NORMAL_95))
+    Some(if us(shortest) < CLEARLY_SHORTER * us(alone) { shortest } else { alone })
 }
 
-/// X_max R(1): how many requests are served at a time.
+/// X_max R(1), without those held back: how many requests are served at a time.
 pub(super) fn at_a_time(curve: &Curve) -> Option<f64> {
-    let k = curve.maximum().0 * unqueued(curve)?.0 / 1e6;
+    let k = curve.maximum().0 * unqueued(curve)?.0 / 1e6 - held_back(curve);
     (curve.closed() && k.is_finite() && k > 0.0).then_some(k)
 }
 

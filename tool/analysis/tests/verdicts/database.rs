@@ -5,7 +5,7 @@ use analysis::counters::ThreadState;
 use analysis::run::{DatabaseTrouble, ResourceKind, WarningKind};
 use proptest::prelude::*;
 
-use super::lab::{Lab, Platter, Sessions, Sure, conclude, server, sure, sweep};
+use super::lab::{Lab, Platter, Sessions, Sure, conclude, says, server, sure, sweep};
 
 /// A server before a database, both with little to do.
 fn tiers() -> Lab {
@@ -16,10 +16,6 @@ fn tiers() -> Lab {
 /// All but so many of the sessions at work wait for a lock.
 fn getting_on(get_on: u32) -> Sessions {
     Sessions { get_on, ..Sessions::default() }
-}
-
-fn says(found: &Conclusion, words: &str) -> bool {
-    found.verdict.bottleneck.evidence.iter().any(|said| said.contains(words))
 }
 
 #[test]

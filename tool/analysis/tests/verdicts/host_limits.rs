@@ -5,11 +5,7 @@ use analysis::counters::{ConnectionLimits, PortsHeld, Tracked};
 use analysis::run::{Connecting, HeldBack, ResourceKind, WarningKind};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Lab, conclude, server, sweep};
-
-fn says(found: &Conclusion, words: &str) -> bool {
-    found.verdict.bottleneck.evidence.iter().any(|said| said.contains(words))
-}
+use super::lab::{Lab, conclude, says, server, sweep};
 
 fn warns(found: &Conclusion, words: &str) -> bool {
     found

@@ -4,14 +4,10 @@ use analysis::conclude::Conclusion;
 use analysis::counters::ThreadState;
 use analysis::run::ResourceKind;
 
-use super::lab::{Lab, Platter, Sure, Tier, server, sure, sweep};
+use super::lab::{Lab, Platter, Sure, Tier, says, server, sure, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
-}
-
-fn says(found: &Conclusion, words: &str) -> bool {
-    found.verdict.bottleneck.evidence.iter().any(|said| said.contains(words))
 }
 
 /// A database whose sessions commit one after the other.

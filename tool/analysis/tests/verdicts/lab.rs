@@ -24,6 +24,11 @@ pub(super) fn conclude(observed: &[Observed], context: &Context) -> Conclusion {
     conclude_steps(observed.iter().map(Observed::step_with_usage).collect(), context)
 }
 
+/// Whether the evidence of the bottleneck says so, in these words.
+pub(super) fn says(found: &Conclusion, words: &str) -> bool {
+    found.verdict.bottleneck.evidence.iter().any(|said| said.contains(words))
+}
+
 /// The same from steps.
 pub(super) fn conclude_steps(steps: Vec<Step>, context: &Context) -> Conclusion {
     let concluded = analysis::conclude::conclude(steps, context);

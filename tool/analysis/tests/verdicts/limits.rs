@@ -2,10 +2,10 @@
 
 use analysis::conclude::Conclusion;
 use analysis::counters::ThreadState;
-use analysis::run::{ResourceKind, Step, WarningKind};
+use analysis::run::{HeldBack, ResourceKind, Step, WarningKind};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Lab, Link, Observed, Platter, Sure, conclude, server, sure, sweep};
+use super::lab::{Lab, Link, Observed, Platter, Sure, conclude, says, server, sure, sweep};
 
 fn kind(lab: &Lab) -> ResourceKind {
     lab.conclude().verdict.bottleneck.kind
@@ -304,4 +304,23 @@ fn a_pool_is_told_beside_interference_that_keeps_nobody_waiting() {
         found.verdict.bottleneck.evidence.iter().any(|said| said.contains("hardly waited")),
         "{found:#?}"
     );
+}
+
+/// A server of three workers that writes head and body apart, each response of which waited for 41 ms: it was a pool of 15.
+#[test]
+fn workers_are_counted_without_responses_that_are_held_back() {
+    let lab = sweep()
+        .users(&[1, 2, 4, 8, 12, 16, 32])
+        .tier(server("app").demand_us(100.0).threads(16))
+        .delay_us(41_000.0)
+        .pool(3, 10_000.0);
+    let with = |share: f64| {
+        let mut observed = lab.observed();
+        for seen in &mut observed {
+            seen.step.held_back = (share > 0.0).then_some(HeldBack { share, mean_us: 41_000.0 });
+        }
+        conclude(&observed, &lab.context)
+    };
+    assert!(says(&with(1.0), "a pool of 3 workers") && says(&with(1.0), "only wait"), "{:#?}", with(1.0));
+    assert!(!says(&with(0.0), "a pool of 3 workers"), "{:#?}", with(0.0));
 }

@@ -4,14 +4,10 @@ use analysis::conclude::{Conclusion, Context};
 use analysis::counters::ThreadState;
 use analysis::run::ResourceKind;
 
-use super::lab::{Lab, LittleMemory, Platter, Tier, server, sweep};
+use super::lab::{Lab, LittleMemory, Platter, Tier, says, server, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
-}
-
-fn says(found: &Conclusion, words: &str) -> bool {
-    found.verdict.bottleneck.evidence.iter().any(|said| said.contains(words))
 }
 
 /// All that it reads had been in memory before.

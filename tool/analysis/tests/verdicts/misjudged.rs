@@ -6,7 +6,7 @@ use analysis::run::{Pauses, ResourceKind, Step};
 use analysis::tell_apart::{Pair, Trial};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Lab, Platter, Sure, Tier, conclude, server, sure, sweep};
+use super::lab::{Lab, Platter, Sure, Tier, conclude, says, server, sure, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
@@ -14,10 +14,6 @@ fn kind(found: &Conclusion) -> ResourceKind {
 
 fn holder(found: &Conclusion) -> &str {
     found.verdict.bottleneck.holder.as_str()
-}
-
-fn says(found: &Conclusion, what: &str) -> bool {
-    found.verdict.bottleneck.evidence.iter().any(|said| said.contains(what))
 }
 
 /// Eight threads that use about one core together, each for itself.

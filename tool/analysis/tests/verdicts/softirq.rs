@@ -3,14 +3,10 @@
 use analysis::conclude::Conclusion;
 use analysis::run::ResourceKind;
 
-use super::lab::{Lab, Softirqs, server, sweep};
+use super::lab::{Lab, Softirqs, says, server, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
-}
-
-fn says(found: &Conclusion, words: &str) -> bool {
-    found.verdict.bottleneck.evidence.iter().any(|said| said.contains(words))
 }
 
 /// Two workers with room, and a network card that interrupts processor 0.

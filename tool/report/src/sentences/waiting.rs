@@ -32,6 +32,11 @@ pub(super) fn sentence(seen: &Seen) -> String {
             time(*alone_us),
             quantity(*at_a_time)
         ),
+        Seen::HeldBack { held_back, at_a_time } => format!(
+            "Of these, {} only wait for the client to acknowledge the first part of their response (see below), which leaves {}.",
+            quantity(*held_back),
+            quantity(*at_a_time)
+        ),
         Seen::Contention { compared, workers } => experiments::contention(compared, *workers),
         Seen::Pausing(compared) => experiments::pausing(compared),
         Seen::NumberServed { at_a_time } => number_served(*at_a_time, seen.is_one_at_a_time()),

@@ -179,7 +179,7 @@ fn idle_users(number: u32, share: f64) -> String {
 
 fn held_back(number: u32, share: f64, pause_us: f64, response_us: f64) -> String {
     format!(
-        "At {}, {} of the responses paused for {} before their last part. So long TCP waits where a server writes a response \
+        "At {}, {} of the responses paused for {} before their last part. TCP waits that long where a server writes a response \
          in pieces: the second is held back until the client acknowledges the first, which it does late (Nagle’s algorithm \
          and delayed acknowledgements). Write head and body at once, or set TCP_NODELAY on the server’s connections: of {} \
          about {} would be left.",

@@ -245,6 +245,7 @@ fn waiting() -> Vec<WaitingEvidence> {
         OneServedBeside { at_a_time: 2.25 },
         SeveralServed { at_a_time: 4.0 },
         ServedByLittle { throughput_per_s: 800.0, alone_us: 5_000.0, at_a_time: 4.0 },
+        WaitingEvidence::HeldBack { held_back: 11.8, at_a_time: 3.33 },
         Contention { compared: compared(2, 2_100.0, 4.6), workers: None },
         Contention { compared: compared(2, 30.0, -4.6), workers: None },
         Contention { compared: compared(2, 900.0, 0.3), workers: None },

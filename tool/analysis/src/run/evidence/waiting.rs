@@ -39,6 +39,13 @@ pub enum WaitingEvidence {
         /// Requests served at a time.
         at_a_time: f64,
     },
+    /// Of the requests under way at a time, those whose responses were held back until the client acknowledged a first part.
+    HeldBack {
+        /// How many, on average.
+        held_back: f64,
+        /// Requests that are served at a time.
+        at_a_time: f64,
+    },
     /// An experiment: a few users who came at random moments, against one. Positive odds are those of one at a time.
     Contention {
         /// What was measured.

@@ -40,6 +40,8 @@ pub(super) struct Served {
     pub(super) at_a_time: f64,
     /// Requests that are served elsewhere meanwhile, which are not in it.
     pub(super) elsewhere: f64,
+    /// Requests whose responses are held back meanwhile, which are not in it either.
+    pub(super) held_back: f64,
     /// Standard error of its logarithm.
     pub(super) error: f64,
 }
@@ -50,18 +52,21 @@ impl Served {
         let (alone_us, alone_error) = waiting::unqueued(curve)?;
         let in_all = rate_per_s * alone_us / 1e6;
         let elsewhere = hops::elsewhere(curve);
-        let at_a_time = in_all - elsewhere;
+        let held_back = waiting::held_back(curve);
+        let at_a_time = in_all - elsewhere - held_back;
+        // The pauses are measured, and what one user's response time errs by is all in the rest.
+        let of_rest = (in_all - elsewhere) / at_a_time;
         let variance = rate_error.powi(2)
-            + alone_error.powi(2)
+            + (of_rest * alone_error).powi(2)
             + NOT_ALIKE.powi(2)
             + (ELSEWHERE_ERROR * elsewhere / at_a_time).powi(2);
         let counted = curve.closed() && at_a_time > 0.0 && variance.is_finite();
-        counted.then(|| Self { at_a_time, elsewhere, error: variance.sqrt() })
+        counted.then(|| Self { at_a_time, elsewhere, held_back, error: variance.sqrt() })
     }
 
-    /// Together with those served elsewhere.
+    /// Together with those served elsewhere, and those held back.
     pub(super) fn in_all(&self) -> f64 {
-        self.at_a_time + self.elsewhere
+        self.at_a_time + self.elsewhere + self.held_back
     }
 
     /// The density of ln k by this explanation.
