@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize truth manual power-cuts kill-campaign
+.PHONY: test lint setup build size bench sanitize truth manual power-cuts kill-campaign packages packages-check
 
 # Formatting, lints, then every test, with what the tests need installed first; at last the sanitizer.
 test: setup lint
@@ -30,9 +30,17 @@ setup:
 build:
 	cargo build --release --locked
 
-# Manual pages and completions of both programs, in target/manual.
+# Manual pages and completions of both programs, and the terms of everything inside, in target/manual.
 manual:
 	cargo run --quiet --release --locked -p packaging -- target/manual
+
+# Debian packages of both programs, in target/debian.
+packages: build manual
+	scripts/packages
+
+# Their life on a fresh Debian: install, serve, upgrade, remove, purge. As root.
+packages-check: build manual
+	scripts/check-packages
 
 # Cuts the power of the disk under accounts, files, booking and index, 500 times each, and looks whether they keep what they
 # acknowledged (docs/security.md). As root, where /dev/fuse is. `make power-cuts CRASH="--systems files --times 25 --seed 7"`

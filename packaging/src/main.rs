@@ -1,4 +1,8 @@
-//! Writes what is shipped beside the programs: manual pages and completions of shells, from the flags themselves.
+//! Writes what is shipped beside the programs: manual pages and completions of shells, from the flags themselves, and the
+//! terms of everything inside.
+
+mod copyright;
+mod licences;
 
 use std::{
     fs, io,
@@ -20,11 +24,12 @@ const OF_NSTAR_LAB: [&str; 3] = ["lab", "serve", "share"];
 const SEE_NSTAR_LAB: [(&str, &str); 2] =
     [("nstar-serve", "nstar-lab-serve"), ("nstar-share", "nstar-lab-share")];
 
-/// Writes the manual pages and the completions of nstar and nstar-lab
+/// Writes the manual pages, the completions and the terms of nstar and nstar-lab
 #[derive(Debug, Parser)]
 #[command(name = "packaging")]
 struct Flags {
-    /// Folder to write to: NAME/man/*.1, NAME/bash/NAME.bash, NAME/zsh/_NAME, NAME/fish/NAME.fish of each program
+    /// Folder to write to: NAME/man/*.1, NAME/bash/NAME.bash, NAME/zsh/_NAME, NAME/fish/NAME.fish, NAME/copyright of each
+    /// program
     #[arg(value_name = "DIR")]
     to: PathBuf,
 }
@@ -44,7 +49,9 @@ fn write_all(to: &Path) -> io::Result<()> {
         fs::write(lab.join("man").join(format!("{name}.1")), format!(".so man1/{of}.1\n"))?;
     }
     write_completions(nstar::flags::Flags::command(), &tool)?;
-    write_completions(nstar_lab::command(), &lab)
+    write_completions(nstar_lab::command(), &lab)?;
+    fs::write(tool.join("copyright"), copyright::text("nstar")?)?;
+    fs::write(lab.join("copyright"), copyright::text("nstar-lab")?)
 }
 
 /// Writes a page for the command and for each below it that is not hidden or described elsewhere.

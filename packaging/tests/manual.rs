@@ -4,14 +4,19 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
 };
 
-/// Writes everything to a new folder.
-fn written() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let output = Command::new(env!("CARGO_BIN_EXE_packaging")).arg(folder.path()).output().expect("it runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    folder
+/// The folder that everything is written to, once for all tests.
+fn written() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manual");
+        let _ = fs::remove_dir_all(&folder);
+        let output = Command::new(env!("CARGO_BIN_EXE_packaging")).arg(&folder).output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        folder
+    })
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -40,7 +45,7 @@ fn passes(program: &str, words: &[&str], path: &Path) -> bool {
 fn manual_pages_are_well_formed() {
     let folder = written();
     for program in ["nstar", "nstar-lab"] {
-        for page in files(&folder.path().join(program).join("man")) {
+        for page in files(&folder.join(program).join("man")) {
             let is_link = fs::read_to_string(&page).expect("a page").starts_with(".so ");
             if !is_link && !passes("mandoc", &["-T", "lint", "-W", "error"], &page) {
                 return;
@@ -53,7 +58,7 @@ fn manual_pages_are_well_formed() {
 fn completions_are_well_formed() {
     let folder = written();
     for program in ["nstar", "nstar-lab"] {
-        let path = |shell: &str, name: String| folder.path().join(program).join(shell).join(name);
+        let path = |shell: &str, name: String| folder.join(program).join(shell).join(name);
         passes("bash", &["-n"], &path("bash", format!("{program}.bash")));
         passes("zsh", &["-n"], &path("zsh", format!("_{program}")));
         passes("fish", &["--no-execute"], &path("fish", format!("{program}.fish")));
@@ -64,7 +69,7 @@ fn completions_are_well_formed() {
 fn every_command_has_a_page_with_its_flags_and_no_page_is_in_both_packages() {
     let folder = written();
     let names = |program: &str| -> Vec<String> {
-        let pages = files(&folder.path().join(program).join("man"));
+        let pages = files(&folder.join(program).join("man"));
         pages.iter().map(|page| page.file_name().expect("a name").to_string_lossy().into_owned()).collect()
     };
     let (tool, lab) = (names("nstar"), names("nstar-lab"));
@@ -76,9 +81,29 @@ fn every_command_has_a_page_with_its_flags_and_no_page_is_in_both_packages() {
     }
     assert!(tool.iter().all(|page| !lab.contains(page)), "in both: {tool:?} {lab:?}");
     assert!(!tool.iter().chain(&lab).any(|page| page.contains("guard")), "a hidden command has no page");
-    let files =
-        fs::read_to_string(folder.path().join("nstar-lab/man/nstar-lab-serve-files.1")).expect("a page");
+    let files = fs::read_to_string(folder.join("nstar-lab/man/nstar-lab-serve-files.1")).expect("a page");
     assert!(files.contains(r"\-\-root") && files.contains(r"\-\-tls\-cert"), "{files}");
+}
+
+#[test]
+fn the_terms_of_everything_inside_are_with_each_program() {
+    let folder = written();
+    let terms = |program: &str| fs::read_to_string(folder.join(program).join("copyright")).expect("terms");
+    let (tool, lab) = (terms("nstar"), terms("nstar-lab"));
+    for text in [&tool, &lab] {
+        for part in [
+            "MIT License",
+            "\nhdrhistogram 7",
+            "\nclap_builder 4",
+            "standard library of Rust",
+            "Apache License",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        // What runs in the compiler is linked into nothing, nor is what only tests use.
+        assert!(!text.contains("\nserde_derive 1") && !text.contains("\nproptest 1"), "{text}");
+    }
+    assert!(lab.contains("\nlibsqlite3-sys 0") && !tool.contains("\nlibsqlite3-sys 0"));
 }
 
 #[test]
