@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize truth manual power-cuts kill-campaign packages packages-check
+.PHONY: test lint setup build size bench sanitize truth manual power-cuts kill-campaign packages packages-check container-check
 
 # Formatting, lints, then every test, with what the tests need installed first; at last the sanitizer.
 test: setup lint
@@ -41,6 +41,10 @@ packages: build manual
 # Their life on a fresh Debian: install, serve, upgrade, remove, purge. As root.
 packages-check: build manual
 	scripts/check-packages
+
+# Images of both programs, built and run by podman. As root.
+container-check: build manual
+	scripts/check-container
 
 # Cuts the power of the disk under accounts, files, booking and index, 500 times each, and looks whether they keep what they
 # acknowledged (docs/security.md). As root, where /dev/fuse is. `make power-cuts CRASH="--systems files --times 25 --seed 7"`

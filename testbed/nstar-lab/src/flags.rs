@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
+        health::Health,
         lab::Lab,
         share::Share,
         steps::{AwaitPeers, Fill, Prove, ServeDatabase},
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     /// Share files with other peers: search, get, list, remove, key
     #[command(subcommand)]
     Share(Share),
+    /// Ask a server whether it is up; exits 1 if not
+    Health(Health),
     /// Run an empty database server, for an experiment
     Database(ServeDatabase),
     /// Fill a database with data before a load, for an experiment

@@ -7,6 +7,7 @@ mod systems;
 
 /// One module per command; each reads as its stages in order.
 mod commands {
+    pub(crate) mod health;
     pub(crate) mod lab;
     pub(crate) mod series;
     pub(crate) mod share;
@@ -19,7 +20,7 @@ use clap::{CommandFactory, Parser};
 use nstar::exit::{self, Exit, Failure};
 
 use crate::{
-    commands::{lab, share, steps},
+    commands::{health, lab, share, steps},
     flags::{Command, Flags},
 };
 
@@ -40,6 +41,7 @@ fn run(flags: &Flags) -> Result<Exit, Failure> {
         Some(Command::Run(flags)) => lab::run(flags),
         Some(Command::Serve(system)) => system.run(),
         Some(Command::Share(flags)) => share::run(flags),
+        Some(Command::Health(flags)) => health::run(flags),
         Some(Command::Database(flags)) => steps::database_server::run(flags),
         Some(Command::Fill(steps::Fill::Bookings(flags))) => steps::fill::bookings(flags),
         Some(Command::Prove(steps::Prove::Bookings(flags))) => steps::bookings::prove(flags),

@@ -167,6 +167,29 @@ fn what_cannot_be_served_is_told() {
 }
 
 #[test]
+fn whoever_restarts_servers_can_ask_whether_one_is_up() {
+    let place = Place::beside_others();
+    let health = |url: &str| place.nstar(["lab", "health", url]).run();
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    place.write("cert.pem", pair.cert.pem());
+    place.write("key.pem", pair.signing_key.serialize_pem());
+    for (flags, said) in [("", "ok"), (" --tls-cert cert.pem --tls-key key.pem", "ok, over TLS")] {
+        let words = format!("serve sink --listen 127.0.0.1:0{flags}");
+        let mut running = place.nstar(words.split(' ').map(String::from)).start();
+        let address = listening(&mut running);
+        let outcome = health(&format!("http://{address}")).exits(0);
+        assert!(outcome.stdout.starts_with(said), "{outcome}");
+        running.signal("TERM");
+        running.finish().exits(0);
+        health(&format!("http://{address}")).exits(1).complains(&address);
+    }
+    health("https://127.0.0.1:8080").exits(2).complains("asked over http");
+    health("http://127.0.0.1:8080/healthz").exits(2).complains("a path");
+    let outcome = health("http://ann:opensesame@127.0.0.1:8080").exits(2);
+    assert!(!outcome.stderr.contains("opensesame"), "{outcome}");
+}
+
+#[test]
 fn mistakes_with_certificates_are_told_before_anything_is_served() {
     let place = Place::beside_others();
     let pair = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
