@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize truth manual power-cuts kill-campaign packages packages-check container-check
+.PHONY: test lint setup build size bench sanitize truth manual power-cuts kill-campaign packages packages-check container-check release
 
 # Formatting, lints, then every test, with what the tests need installed first; at last the sanitizer.
 test: setup lint
@@ -41,6 +41,12 @@ packages: build manual
 # Their life on a fresh Debian: install, serve, upgrade, remove, purge. As root.
 packages-check: build manual
 	scripts/check-packages
+
+# Archives and packages of both programs with checksums, lists of what is inside and its terms, in target/release-VERSION.
+release:
+	scripts/release --check
+	$(MAKE) build manual
+	scripts/release
 
 # Images of both programs, built and run by podman. As root.
 container-check: build manual
