@@ -2,12 +2,14 @@
 
 mod off_cpu;
 mod tree;
+mod unwound;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::{
     off_cpu::{ThreadSeen, ThreadsSeen, TierSeen, off_cpu},
     tree::{Node, Tree, tree},
+    unwound::{Registers, Snapshot, StackEnd, Unwinder, Unwound},
 };
 use crate::run::{
     Bottleneck, Function, HotFunction, Identity, Processes, Profile, ProfileTrouble, Stack, TierProfile,
@@ -38,6 +40,8 @@ pub struct SampledStack {
     pub kernel: Vec<u64>,
     /// Addresses in the program, the innermost call first.
     pub user: Vec<u64>,
+    /// How the program's part ends; `None` where only frame pointers were followed, or the program has no part in it.
+    pub end: Option<StackEnd>,
 }
 
 /// Everything that was sampled.
@@ -75,15 +79,6 @@ impl Sampled {
         None
     }
 
-    /// What was sampled of some processes, and of those that they started meanwhile.
-    #[must_use]
-    pub fn of(mut self, is_one: impl Fn(u32) -> bool) -> Self {
-        let stacks = std::mem::take(&mut self.stacks);
-        self.stacks =
-            stacks.into_iter().filter(|(stack, _)| self.ancestor(stack.pid, &is_one).is_some()).collect();
-        self
-    }
-
     /// The same with processes that have ended taken for those that they were copied from, whose code is at the same
     /// addresses.
     #[must_use]
@@ -108,7 +103,7 @@ impl Sampled {
     /// Every address that was seen, by where it is valid.
     pub fn addresses(&self) -> BTreeMap<Space, BTreeSet<u64>> {
         let mut all = BTreeMap::<Space, BTreeSet<u64>>::new();
-        for SampledStack { pid, kernel, user } in self.stacks.keys() {
+        for SampledStack { pid, kernel, user, .. } in self.stacks.keys() {
             for (space, seen) in [(Space::Kernel, kernel), (Space::Process(*pid), user)] {
                 if !seen.is_empty() {
                     all.entry(space).or_default().extend(seen);
@@ -158,10 +153,11 @@ pub fn profile(
 
 fn tier_profile(sampled: &Sampled, tier: &Tier, names: &Names) -> TierProfile {
     let mut folded = BTreeMap::<Vec<Function>, u64>::new();
-    for (stack, samples) in &sampled.stacks {
-        if sampled.ancestor(stack.pid, |pid| tier.pids.contains(&pid)).is_some() {
-            *folded.entry(calls(stack, names)).or_default() += samples;
-        }
+    let is_of_tier =
+        |stack: &SampledStack| sampled.ancestor(stack.pid, |pid| tier.pids.contains(&pid)).is_some();
+    let of_tier = || sampled.stacks.iter().filter(|(stack, _)| is_of_tier(stack));
+    for (stack, samples) in of_tier() {
+        *folded.entry(calls(stack, names)).or_default() += samples;
     }
     let samples: u64 = folded.values().sum();
     let in_kernel = |calls: &&Vec<Function>| calls.last().is_some_and(|innermost| innermost.kernel);
@@ -177,6 +173,7 @@ fn tier_profile(sampled: &Sampled, tier: &Tier, names: &Names) -> TierProfile {
         functions,
         stacks,
         left_out,
+        cut_short: unwound::cut_short(of_tier().filter_map(|(stack, samples)| Some((stack.end?, *samples)))),
     }
 }
 
@@ -266,7 +263,7 @@ mod tests {
     }
 
     fn stack(pid: u32, kernel: &[u64], user: &[u64]) -> SampledStack {
-        SampledStack { pid, kernel: kernel.into(), user: user.into() }
+        SampledStack { pid, kernel: kernel.into(), user: user.into(), end: None }
     }
 
     fn sampled(stacks: &[(SampledStack, u64)]) -> Sampled {
@@ -318,20 +315,24 @@ mod tests {
     }
 
     #[test]
+    fn stacks_that_end_too_early_are_counted() {
+        let ending = |end, user: &[u64]| SampledStack { end, ..stack(7, &[], user) };
+        let seen = [
+            (ending(Some(StackEnd::Start), &[3, 2, 1]), 30),
+            (ending(Some(StackEnd::Untold), &[3, 2]), 10),
+            (ending(None, &[]), 5),
+        ];
+        let cut = made(&sampled(&seen)).tiers[0].cut_short.expect("it is known");
+        assert_eq!((cut.share, cut.untold, cut.too_deep), (0.25, 10, 0));
+        assert_eq!(made(&sampled(&[(stack(7, &[], &[3]), 9)])).tiers[0].cut_short, None);
+    }
+
+    #[test]
     fn a_process_that_began_meanwhile_belongs_to_its_parents_tier() {
         let mut seen = sampled(&[(stack(9, &[1], &[]), 99)]);
         seen.parents = [(9, 8), (8, 7), (5, 6), (6, 5)].into();
         assert_eq!(made(&seen).tiers[0].samples, 99);
         assert_eq!(seen.ancestor(5, |pid| pid == 7), None, "a circle ends");
-    }
-
-    #[test]
-    fn of_all_that_ran_the_processes_and_what_they_started_are_kept() {
-        let stacks = [(stack(7, &[1], &[]), 3), (stack(9, &[1], &[]), 2), (stack(5, &[1], &[]), 1)];
-        let mut seen = sampled(&stacks);
-        seen.parents = [(9, 7), (5, 4)].into();
-        let kept: Vec<u32> = seen.of(|pid| pid == 7).stacks.keys().map(|stack| stack.pid).collect();
-        assert_eq!(kept, [7, 9]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use off_cpu::{OffCpu, OffCpuTrouble, RunState, TierOffCpu, Wait};
 pub use probability::Probability;
-pub use profile::{Function, HotFunction, Profile, ProfileTrouble, Stack, TierProfile};
+pub use profile::{CutShort, Function, HotFunction, Profile, ProfileTrouble, Stack, TierProfile};
 pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use stalls::{Meanwhile, Stalls};
 pub use step::{

@@ -4,10 +4,16 @@
 //! that sees threads too that live for less than the time between two samples. Otherwise an event counts the time of one
 //! thread on one processor, and of all that the thread starts later, each from its own beginning. Samples go to a ring
 //! buffer that all events of the processor share, which a thread of ours empties. Needs neither perf nor hardware counters.
+//!
+//! The kernel finds callers by frame pointers, which most packaged programs have none of. So it copies registers and the inner
+//! part of the stack too, and another thread of ours has them unwound by an [`Unwinder`]. Of a processor's samples, 512 KiB
+//! wait in its ring and as much to be unwound, and the copies are dropped once that is done.
 
 mod event;
 mod record;
+mod registers;
 mod ring;
+mod unwinding;
 
 use std::{
     collections::BTreeSet,
@@ -21,16 +27,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use analysis::{profile::Sampled, run::ProfileTrouble};
+use analysis::{
+    profile::{Sampled, Snapshot, Unwinder},
+    run::ProfileTrouble,
+};
 
-use self::{event::Depth, ring::Ring};
+use self::{
+    event::{Callers, Depth},
+    record::Sample,
+    ring::Ring,
+    unwinding::Unwinding,
+};
 use crate::kernel_files::{KernelPaths, Pid, numbered_entries, read_or_empty};
 
 /// Samples per second of processor time: not a round number, so that nothing that repeats ten times a second keeps step.
 const HERTZ: u32 = 99;
 
 /// How often the ring buffers are emptied: each has room for several times as much.
-const EMPTYING: Duration = Duration::from_millis(100);
+const EMPTYING: Duration = Duration::from_millis(50);
 
 /// Samples processes until it is stopped, or its time is over.
 #[derive(Debug)]
@@ -40,22 +54,32 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Begins to sample all threads of these processes and those that they start, for at most this long.
+    /// Begins to sample all threads of these processes and those that they start, for at most this long. Without an unwinder,
+    /// callers are those that frame pointers tell.
     ///
     /// # Errors
     /// What keeps it from sampling anything.
-    pub fn start(pids: &BTreeSet<Pid>, most: Duration) -> Result<Self, ProfileTrouble> {
+    pub fn start(
+        pids: &BTreeSet<Pid>,
+        most: Duration,
+        unwinder: Option<Box<dyn Unwinder>>,
+    ) -> Result<Self, ProfileTrouble> {
         let began = Instant::now();
         if !pids.iter().any(|pid| KernelPaths::default().process(*pid).exists()) {
             return Err(ProfileTrouble::NotHere);
         }
-        let events = match Events::of_processors(pids) {
+        let callers =
+            if unwinder.is_some() && registers::MASK != 0 { Callers::Copied } else { Callers::Linked };
+        let events = match Events::of_processors(pids, callers) {
             Some(events) => events,
-            None => Events::of_threads(pids)?,
+            None => Events::of_threads(pids, callers)?,
         };
+        let unwinder = unwinder.filter(|_| events.callers == Callers::Copied);
+        let unwinding = unwinder.map(|unwinder| Unwinding::start(unwinder, events.rings.len()));
+        let unwinding = unwinding.transpose().map_err(|error| unavailable(&error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let sample = move || events.sample(began, most, &stopped);
+        let sample = move || events.sample(began, most, &stopped, unwinding);
         let thread = thread::Builder::new().name("profiler".into()).spawn(sample);
         let thread = thread.map_err(|error| unavailable(&error))?;
         Ok(Self { stop, thread })
@@ -73,6 +97,7 @@ impl Profiler {
 #[derive(Debug, Default)]
 struct Events {
     depth: Depth,
+    callers: Callers,
     rings: Vec<(u32, Ring)>,
     events: Vec<OwnedFd>,
     left_out: u64,
@@ -82,10 +107,11 @@ struct Events {
 
 impl Events {
     /// Opens an event for all that each processor does; `None` where the kernel lets this user do no such thing.
-    fn of_processors(pids: &BTreeSet<Pid>) -> Option<Self> {
-        let mut events = Self { among_all: Some(pids.clone()), ..Self::default() };
+    fn of_processors(pids: &BTreeSet<Pid>, callers: Callers) -> Option<Self> {
+        let mut events = Self { among_all: Some(pids.clone()), callers, ..Self::default() };
         for processor in 0..event::processors() {
-            match event::open_all(processor).and_then(Ring::new) {
+            let event = events.copying_if_it_can(|callers| event::open_all(processor, callers));
+            match event.and_then(Ring::new) {
                 Ok(ring) => events.rings.push((processor, ring)),
                 // It is offline.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
@@ -95,9 +121,21 @@ impl Events {
         (!events.rings.is_empty()).then_some(events)
     }
 
+    /// Opens an event, the first one without copies where this kernel or processor makes none; the others then too, since all
+    /// samples in a ring must be laid out alike.
+    fn copying_if_it_can(&mut self, open: impl Fn(Callers) -> io::Result<OwnedFd>) -> io::Result<OwnedFd> {
+        match open(self.callers) {
+            Err(error) if self.rings.is_empty() && event::copies_nothing(&error) => {
+                self.callers = Callers::Linked;
+                open(self.callers)
+            }
+            other => other,
+        }
+    }
+
     /// Opens events for every thread of some processes.
-    fn of_threads(pids: &BTreeSet<Pid>) -> Result<Self, ProfileTrouble> {
-        let mut events = Self::default();
+    fn of_threads(pids: &BTreeSet<Pid>, callers: Callers) -> Result<Self, ProfileTrouble> {
+        let mut events = Self { callers, ..Self::default() };
         pids.iter().try_for_each(|pid| events.open(*pid))?;
         if events.rings.is_empty() { Err(ProfileTrouble::NotHere) } else { Ok(events) }
     }
@@ -125,10 +163,13 @@ impl Events {
     }
 
     fn open_on(&mut self, thread: u32, processor: u32) -> io::Result<()> {
-        let event = match event::open(thread, processor, self.depth) {
-            Err(error) if is_refusal(&error) && self.depth == Depth::Everything => {
+        let depth = self.depth;
+        let event = match self.copying_if_it_can(|callers| event::open(thread, processor, depth, callers)) {
+            Err(error) if is_refusal(&error) && depth == Depth::Everything => {
                 self.depth = Depth::ProgramAlone;
-                event::open(thread, processor, self.depth)?
+                self.copying_if_it_can(|callers| {
+                    event::open(thread, processor, Depth::ProgramAlone, callers)
+                })?
             }
             other => other?,
         };
@@ -143,32 +184,78 @@ impl Events {
     }
 
     /// Samples as long as wanted since it began: events count from when they are opened, before this thread runs.
-    fn sample(mut self, began: Instant, most: Duration, stop: &AtomicBool) -> Sampled {
+    fn sample(
+        mut self,
+        began: Instant,
+        most: Duration,
+        stop: &AtomicBool,
+        mut unwinding: Option<Unwinding>,
+    ) -> Sampled {
         let with_kernel = self.depth == Depth::Everything;
         let by_thread = self.among_all.is_none();
         let mut sampled = Sampled { hertz: HERTZ, with_kernel, by_thread, ..Sampled::default() };
         let mut lost = 0;
-        let mut buffer = Vec::new();
         loop {
             let over = stop.load(Ordering::Relaxed) || began.elapsed() >= most;
             if over {
                 sampled.elapsed_s = began.elapsed().as_secs_f64();
             }
-            for (_, ring) in &mut self.rings {
-                buffer.clear();
-                ring.empty_into(&mut buffer);
-                lost += record::read_into(&buffer, &mut sampled);
-            }
+            lost += self.take_into(&mut sampled, &mut unwinding);
             if over {
                 break;
             }
             thread::park_timeout(EMPTYING.min(most.saturating_sub(began.elapsed())));
         }
-        sampled.troubles = self.troubles(lost);
-        match &self.among_all {
-            Some(pids) => sampled.of(|pid| pids.contains(&pid)),
-            None => sampled,
+        if let Some(unwinding) = unwinding {
+            unwinding.finish(&mut sampled.stacks);
         }
+        sampled.troubles = self.troubles(lost);
+        sampled
+    }
+
+    /// Takes what waits in the rings. Returns how many samples were lost.
+    fn take_into(&mut self, sampled: &mut Sampled, unwinding: &mut Option<Unwinding>) -> u64 {
+        let records: Vec<Vec<u8>> = self.rings.iter_mut().map(|(_, ring)| ring.take()).collect();
+        // First of all of them, because a process may be sampled on another processor than the one that started it.
+        let lost = records.iter().map(|records| record::processes_into(records, sampled)).sum();
+        for sample in records.iter().flat_map(|records| record::samples(records, self.callers)) {
+            self.count(sample, sampled, unwinding);
+        }
+        if let Some(unwinding) = unwinding {
+            unwinding.collect(&mut sampled.stacks);
+        }
+        lost
+    }
+
+    /// Counts a sample, or first has it unwound.
+    fn count(
+        &self,
+        Sample { stack, copied }: Sample<'_>,
+        sampled: &mut Sampled,
+        unwinding: &mut Option<Unwinding>,
+    ) {
+        let pid = stack.pid;
+        if !self.is_wanted(pid, sampled) {
+            return;
+        }
+        let (Some(unwinding), Some(copied)) = (unwinding, copied) else {
+            return unwinding::count(stack, &mut sampled.stacks);
+        };
+        let copied_from = sampled.parents.get(&pid).copied().filter(|_| !sampled.replaced.contains(&pid));
+        let snapshot = Snapshot {
+            pid,
+            copied_from,
+            registers: copied.registers,
+            stack: copied.stack.into(),
+            goes_on: copied.is_full,
+            linked: stack.user.clone(),
+        };
+        unwinding.take(stack, snapshot, &mut sampled.stacks);
+    }
+
+    /// Whether a process is among those that are asked for, or was started by them meanwhile.
+    fn is_wanted(&self, pid: Pid, sampled: &Sampled) -> bool {
+        self.among_all.as_ref().is_none_or(|pids| sampled.ancestor(pid, |pid| pids.contains(&pid)).is_some())
     }
 
     fn troubles(&self, lost: u64) -> Vec<ProfileTrouble> {
@@ -176,6 +263,7 @@ impl Events {
         [
             (self.depth == Depth::ProgramAlone)
                 .then(|| ProfileTrouble::WithoutKernel { paranoid: paranoid() }),
+            (self.callers == Callers::Linked).then_some(ProfileTrouble::FramePointersAlone),
             (left_out > 0).then_some(ProfileTrouble::TooManyThreads { left_out }),
             (lost > 0).then_some(ProfileTrouble::Lost { samples: lost }),
         ]
@@ -204,6 +292,8 @@ fn paranoid() -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
+    use analysis::profile::{StackEnd, Unwound};
+
     use super::*;
 
     /// A process of ours, busy in its own code: whatever the machine does meanwhile, all samples of it are of it.
@@ -212,7 +302,7 @@ mod tests {
         let mut busy =
             std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
         let pid = busy.id();
-        let sampled = Profiler::start(&[pid].into(), Duration::from_secs(10)).map(|profiler| {
+        let sampled = Profiler::start(&[pid].into(), Duration::from_secs(10), None).map(|profiler| {
             // As long as it takes for a busy machine to run it for a moment.
             thread::sleep(Duration::from_millis(1_000));
             profiler.stop()
@@ -224,6 +314,42 @@ mod tests {
                 assert!(!sampled.stacks.is_empty(), "{sampled:?}");
                 assert!(sampled.stacks.keys().all(|stack| stack.pid == pid), "{sampled:?}");
                 assert!(sampled.elapsed_s >= 1.0, "{sampled:?}");
+            }
+        }
+    }
+
+    /// Takes the place of the real one: callers are none, and where the stack ends says whether there was one.
+    struct Fake;
+
+    impl Unwinder for Fake {
+        fn unwind(&mut self, snapshot: &Snapshot) -> Unwound {
+            let Snapshot { registers, stack, linked, .. } = snapshot;
+            let is_whole =
+                linked.first() == Some(&registers.instruction) && registers.stack != 0 && stack.len() >= 8;
+            let end = if is_whole { StackEnd::Start } else { StackEnd::Untold };
+            Unwound { calls: vec![registers.instruction], end }
+        }
+    }
+
+    #[test]
+    fn the_stack_of_a_sample_comes_with_it() {
+        let mut busy =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
+        let sampled = Profiler::start(&[busy.id()].into(), Duration::from_secs(10), Some(Box::new(Fake)));
+        let sampled = sampled.map(|profiler| {
+            thread::sleep(Duration::from_millis(500));
+            profiler.stop()
+        });
+        busy.kill().and_then(|()| busy.wait()).expect("it ends");
+        match sampled {
+            Err(trouble) => eprintln!("SKIPPED: the kernel lets nothing be sampled here: {trouble:?}"),
+            Ok(sampled) if sampled.troubles.contains(&ProfileTrouble::FramePointersAlone) => {
+                eprintln!("SKIPPED: no stack is copied here");
+            }
+            Ok(sampled) => {
+                assert!(!sampled.stacks.is_empty(), "{sampled:?}");
+                assert!(sampled.stacks.keys().all(|stack| stack.end == Some(StackEnd::Start)), "{sampled:?}");
+                assert!(sampled.stacks.keys().all(|stack| stack.user.len() == 1), "{sampled:?}");
             }
         }
     }
@@ -242,7 +368,7 @@ mod tests {
             fields.get(11..13).map_or(0.0, |times| times.iter().sum::<i64>() as f64 / 100.0)
         };
         thread::sleep(Duration::from_millis(500));
-        let sampled = Profiler::start(&[pid].into(), Duration::from_secs(60)).map(|profiler| {
+        let sampled = Profiler::start(&[pid].into(), Duration::from_secs(60), None).map(|profiler| {
             let before = cpu_s();
             thread::sleep(Duration::from_millis(1_500));
             (cpu_s() - before, profiler.stop())
@@ -259,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_cannot_be_sampled() {
-        let started = Profiler::start(&[u32::MAX / 2].into(), Duration::from_secs(1));
+        let started = Profiler::start(&[u32::MAX / 2].into(), Duration::from_secs(1), None);
         assert!(matches!(started, Err(ProfileTrouble::NotHere)), "{started:?}");
     }
 }

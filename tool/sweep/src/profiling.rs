@@ -8,7 +8,7 @@ use std::{
 };
 
 use analysis::{
-    profile::{Names, Sampled, Space, ThreadsSeen, Tier, off_cpu, profile},
+    profile::{Names, Sampled, Space, ThreadsSeen, Tier, Unwinder, off_cpu, profile},
     run::{Processes, Profile, ProfileTrouble, Run},
     ticks::Tick,
 };
@@ -22,8 +22,14 @@ use crate::{
     target::Watch,
 };
 
-/// Names the functions that addresses lie in. The library for it is large, so who wants profiles brings it.
-pub type Namer = fn(&BTreeMap<Space, BTreeSet<u64>>) -> Names;
+/// What reads the tables of programs. The libraries for it are large, so who wants profiles brings it.
+#[derive(Debug, Clone, Copy)]
+pub struct ProgramTables {
+    /// Names the functions that addresses lie in.
+    pub names: fn(&BTreeMap<Space, BTreeSet<u64>>) -> Names,
+    /// Makes what finds the callers of a sampled thread, if that is known for this processor.
+    pub unwinder: fn() -> Option<Box<dyn Unwinder>>,
+}
 
 /// The longest that a load is sampled.
 const LOAD_MOST: Duration = Duration::from_secs(10);
@@ -41,20 +47,21 @@ pub(crate) struct Profiling {
     off_cpu: Option<OffCpuSampler>,
     tiers: Vec<Tier>,
     elsewhere: Vec<Processes>,
+    tables: ProgramTables,
 }
 
 impl Profiling {
     /// Begins to sample the tiers that serve now, for a load.
-    pub(crate) fn of_load(watch: &Watch) -> Self {
-        Self::start(watch, LOAD_MOST)
+    pub(crate) fn of_load(watch: &Watch, tables: ProgramTables) -> Self {
+        Self::start(watch, LOAD_MOST, tables)
     }
 
-    fn start(watch: &Watch, most: Duration) -> Self {
+    fn start(watch: &Watch, most: Duration, tables: ProgramTables) -> Self {
         let tiers: Vec<Tier> = watch.tiers().into_iter().map(tier).collect();
         let pids = tiers.iter().flat_map(|tier| &tier.pids).copied().collect();
-        let profiler = Profiler::start(&pids, most);
+        let profiler = Profiler::start(&pids, most, (tables.unwinder)());
         let off_cpu = OffCpuSampler::start(tiers.iter().map(|tier| tier.pids.clone()).collect(), most);
-        Self { profiler, off_cpu, tiers, elsewhere: watch.tiers_elsewhere() }
+        Self { profiler, off_cpu, tiers, elsewhere: watch.tiers_elsewhere(), tables }
     }
 
     /// Whether there is anything that is sampled.
@@ -63,13 +70,13 @@ impl Profiling {
     }
 
     /// Ends it, and has the functions named while the processes still run.
-    pub(crate) fn finish(self, users: u32, name: Namer) -> Profiled {
+    pub(crate) fn finish(self, users: u32) -> Profiled {
         let sampled = match self.profiler {
             Ok(profiler) => profiler.stop().as_living(|pid| Path::new(&format!("/proc/{pid}")).exists()),
             Err(trouble) => Sampled { troubles: vec![trouble], ..Sampled::default() },
         };
         let threads = self.off_cpu.map(OffCpuSampler::stop);
-        let names = name(&sampled.addresses());
+        let names = (self.tables.names)(&sampled.addresses());
         let Self { tiers, elsewhere, .. } = self;
         Profiled { users, sampled, threads, tiers, elsewhere, names, throughput_per_s: None }
     }
@@ -114,7 +121,7 @@ pub(crate) struct AtSaturation<'a> {
     pub(crate) users: u32,
     pub(crate) think: Think,
     pub(crate) watch: &'a Watch,
-    pub(crate) name: Namer,
+    pub(crate) tables: ProgramTables,
 }
 
 /// Drives so many users again and samples meanwhile: apart from the steps, so that it costs none of their throughput.
@@ -147,12 +154,12 @@ fn sampled_once(
     interrupt: &AtomicBool,
 ) -> Result<Profiled, DriveError> {
     driver.collect(SETTLING_US, interrupt)?;
-    let profiling = Profiling::start(at.watch, SWEEP_MOST);
+    let profiling = Profiling::start(at.watch, SWEEP_MOST, at.tables);
     let ticks = match profiling.is_under_way() {
         true => driver.collect(u64::try_from(SWEEP_MOST.as_micros()).unwrap_or(u64::MAX), interrupt)?,
         false => Vec::new(),
     };
-    Ok(Profiled { throughput_per_s: throughput_per_s(&ticks), ..profiling.finish(at.users, at.name) })
+    Ok(Profiled { throughput_per_s: throughput_per_s(&ticks), ..profiling.finish(at.users) })
 }
 
 fn throughput_per_s(ticks: &[Tick]) -> Option<f64> {

@@ -13,7 +13,7 @@ use crate::{
     driver::{Began, DriveError, Driver, Making, Source},
     elsewhere::Observe,
     fleet::Generators,
-    profiling::{Namer, Profiling},
+    profiling::{Profiling, ProgramTables},
     progress::{Event, Listener},
     sweep::{Driven, SweepError},
     target::{self, Watch},
@@ -28,8 +28,8 @@ pub struct LoadPlan {
     pub users: u32,
     /// When to stop.
     pub stop: Stop,
-    /// What names functions, if it is to be found where processor time goes.
-    pub profile: Option<Namer>,
+    /// What reads the tables of programs, if it is to be found where processor time goes.
+    pub profile: Option<ProgramTables>,
     /// Where to observe besides.
     pub observe: Observe,
     /// What makes the load, if not this process.
@@ -60,7 +60,7 @@ pub fn load(
     let (ticks, profiling) = loop {
         watch.sample();
         generator.set_users(users)?;
-        let profiling = plan.profile.map(|name| (Profiling::of_load(&watch), name));
+        let profiling = plan.profile.map(|tables| Profiling::of_load(&watch, tables));
         match generator.run(plan.stop, interrupt) {
             // One of several generators was lost: the others begin again.
             Err(DriveError::Again(_)) => {}
@@ -68,7 +68,7 @@ pub fn load(
         }
     };
     watch.sample();
-    let profiled = profiling.map(|(profiling, name)| profiling.finish(users, name));
+    let profiled = profiling.map(|profiling| profiling.finish(users));
     let step = estimate(users, &ticks, &Precision::default());
     listener.on(&Event::StepDone(Box::new(step.clone())));
     let generators = generator.told();

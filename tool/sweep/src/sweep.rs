@@ -25,7 +25,7 @@ use crate::{
     elsewhere::Observe,
     fleet::{FleetError, Generators},
     following::{self, Seen},
-    profiling::{AtSaturation, Namer, Profiled, profile_at},
+    profiling::{AtSaturation, Profiled, ProgramTables, profile_at},
     progress::{Event, Listener},
     target::{self, Watch},
     tell_apart::tell_apart,
@@ -45,8 +45,8 @@ pub struct SweepPlan {
     pub database: Option<DatabaseUrl>,
     /// How to test the verdict by slowing each tier a little; `None`: it is not tested.
     pub confirm: Option<Confirming>,
-    /// What names functions, if it is to be found where processor time goes.
-    pub profile: Option<Namer>,
+    /// What reads the tables of programs, if it is to be found where processor time goes.
+    pub profile: Option<ProgramTables>,
     /// Where to observe besides.
     pub observe: Observe,
     /// What makes the load, if not this process.
@@ -223,8 +223,8 @@ fn why(
     interrupt: &AtomicBool,
     stage: &mut Stage<'_>,
 ) -> Result<Option<Profiled>, SweepError> {
-    let Some((name, users)) = plan.profile.zip(gathered.users_of_verdict()) else { return Ok(None) };
-    let at = AtSaturation { users, think: conclusion::think(&plan.load), watch, name };
+    let Some((tables, users)) = plan.profile.zip(gathered.users_of_verdict()) else { return Ok(None) };
+    let at = AtSaturation { users, think: conclusion::think(&plan.load), watch, tables };
     profile_at(&at, driver, interrupt, stage)
 }
 

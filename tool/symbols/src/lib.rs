@@ -4,8 +4,12 @@
 //! is, from the maps that runtimes with a compiler of their own write (`/tmp/perf-PID.map`), and for the kernel from
 //! `/proc/kallsyms`. Files are found through `/proc/PID`, so that those of containers are too. Where there is no name, the
 //! module and the place in it are told.
+//!
+//! Callers are found by the unwind tables of the same files, where code links its frames by no pointers.
 
 mod maps;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod unwind;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +17,7 @@ use std::{
 };
 
 use analysis::{
-    profile::{Names, Space},
+    profile::{Names, Space, Unwinder},
     run::Function,
 };
 use blazesym::{
@@ -44,6 +48,15 @@ pub fn names(addresses: &BTreeMap<Space, BTreeSet<u64>>) -> Names {
         names.extend(keys.zip(functions).filter(|(_, function)| !function.module.is_empty()));
     }
     names
+}
+
+/// What finds callers by unwind tables; `None` on processors for which that is not known.
+#[must_use]
+pub fn unwinder() -> Option<Box<dyn Unwinder>> {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    return Some(unwind::unwinder());
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    None
 }
 
 fn kernel(symbolizer: &Symbolizer, addresses: &[u64]) -> Vec<Function> {

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{OffCpu, Processes};
 
+/// From this share on, stacks that are cut short are worth a sentence.
+const CUT_SHORT_NOTABLE: f64 = 0.05;
+
 /// What was running on the processors, sampled many times a second while the load stood still.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
@@ -72,6 +75,32 @@ pub struct TierProfile {
     /// Samples whose stacks were too rare to be kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
+    /// Samples whose stacks do not reach the place where their threads began; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_short: Option<CutShort>,
+}
+
+/// Samples whose outermost callers are missing, and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CutShort {
+    /// Their share of all samples in which the program has a part, 0 to 1.
+    pub share: f64,
+    /// Those that end in code whose callers neither unwind tables nor frame pointers tell.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub untold: u64,
+    /// Those that are deeper than what is copied and followed of a stack.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub too_deep: u64,
+    /// Those that there was no time to unwind.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_in_time: u64,
+}
+
+impl CutShort {
+    /// Whether it takes from what the stacks say.
+    pub fn is_notable(&self) -> bool {
+        self.share >= CUT_SHORT_NOTABLE
+    }
 }
 
 /// The function with the largest share of a tier's processor time.
@@ -144,6 +173,8 @@ pub enum ProfileTrouble {
         /// How many.
         samples: u64,
     },
+    /// Stacks could only be followed by frame pointers, which most packaged programs have none of.
+    FramePointersAlone,
     /// Processes that ended before the names of their functions were looked up.
     Ended {
         /// How many.

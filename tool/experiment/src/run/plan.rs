@@ -8,8 +8,8 @@ use analysis::{
 };
 use load::{LoadError, document::DocumentError, limits::LimitError};
 use sweep::{
-    cores::Split, database::PasswordFileError, elsewhere::Observe, fleet::Generators, profiling::Namer,
-    sweep::SweepError,
+    cores::Split, database::PasswordFileError, elsewhere::Observe, fleet::Generators,
+    profiling::ProgramTables, sweep::SweepError,
 };
 
 use crate::{
@@ -38,8 +38,8 @@ pub struct RunPlan {
     pub observe: Observe,
     /// Seed of every random choice.
     pub seed: u64,
-    /// Names functions, if each variant is to be profiled once on each workload.
-    pub profile: Option<Namer>,
+    /// Reads the tables of programs, if each variant is to be profiled once on each workload.
+    pub profile: Option<ProgramTables>,
 }
 
 impl RunPlan {

@@ -6,7 +6,7 @@ use analysis::{
     comparison::{LeftOut, LeftOutCause},
     run::{Prepared, Warning},
 };
-use sweep::{cores, profiling::Namer, sweep::Driven};
+use sweep::{cores, profiling::ProgramTables, sweep::Driven};
 use tempfile::TempDir;
 
 use super::{
@@ -53,7 +53,7 @@ pub(super) struct Stage<'a> {
     /// How long the test of its verdict may take; `None`: it is not tested.
     pub(super) test: Option<Duration>,
     /// Whether the trial is profiled.
-    pub(super) profile: Option<Namer>,
+    pub(super) profile: Option<ProgramTables>,
     pub(super) folder: TempDir,
     /// Removes the folder if this process cannot. Dropped last: by then the folder is gone.
     _guard_of_folder: Guard,

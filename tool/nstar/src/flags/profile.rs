@@ -1,7 +1,7 @@
 //! The flag that asks where processor time goes.
 
 use clap::Args;
-use sweep::profiling::Namer;
+use sweep::profiling::ProgramTables;
 
 /// Whether to find where the server's processor time goes.
 #[derive(Debug, Clone, Args)]
@@ -14,11 +14,11 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What names functions, if they are to be named.
-    pub fn plan(&self) -> Option<Namer> {
+    /// What reads the tables of programs, if they are to be profiled.
+    pub fn plan(&self) -> Option<ProgramTables> {
         #[cfg(feature = "profile")]
         if self.profile {
-            return Some(symbols::names);
+            return Some(ProgramTables { names: symbols::names, unwinder: symbols::unwinder });
         }
         None
     }

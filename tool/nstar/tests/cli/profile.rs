@@ -70,6 +70,43 @@ fn the_function_that_takes_the_processor_is_named() {
     assert!(page.contains("hot_function_of_this_server") && page.len() < 1_000_000, "{} bytes", page.len());
 }
 
+/// The share of a tier's samples in whose stacks one of these functions is.
+fn share_with(tier: &serde_json::Value, names: &[&str]) -> f64 {
+    let list = |name: &str| tier[name].as_array().expect(name).clone();
+    let functions = list("functions");
+    let is_wanted = |call: &serde_json::Value| {
+        let function = call.as_u64().and_then(|call| functions.get(usize::try_from(call).ok()?));
+        function.and_then(|function| function["name"].as_str()).is_some_and(|name| names.contains(&name))
+    };
+    let (mut all, mut with) = (0.0, 0.0);
+    for stack in list("stacks") {
+        let samples = stack["samples"].as_f64().expect("samples");
+        let is_with = stack["calls"].as_array().expect("calls").iter().any(is_wanted);
+        (all, with) = (all + samples, if is_with { with + samples } else { with });
+    }
+    with / all
+}
+
+/// Debian's Python is built without frame pointers: a sample in ten led to where the program begins, or fewer.
+#[test]
+fn callers_are_found_where_programs_keep_no_frame_pointers() {
+    let place = Place::new();
+    let serve =
+        "listener = listen(64)\nwhile True: answer(listener.accept()[0], lambda: sum(range(50000)))\n";
+    let server = Server::python(&format!("{HTTP}{serve}"));
+    let load = ["load", &server.url("/"), "-c", "2", "-d", "2s", "--profile", "-o", "run.json"];
+    let outcome = place.nstar(load).run();
+    let run = place.run_file();
+    let (tier, troubles) = (&run["profile"]["tiers"][0], run["profile"]["troubles"].to_string());
+    if ["refused", "unavailable", "frame-pointers-alone"].iter().any(|trouble| troubles.contains(trouble)) {
+        eprintln!("SKIPPED: the kernel lets no stacks be sampled here: {troubles}");
+        return;
+    }
+    let cut_short = tier["cut_short"]["share"].as_f64().expect("it is known");
+    let whole = share_with(tier, &["__libc_start_main", "Py_BytesMain", "Py_RunMain"]);
+    assert!(cut_short < 0.3 && whole > 0.6, "{cut_short}, {whole}: {tier:#}\n{outcome}");
+}
+
 #[test]
 fn where_threads_sleep_is_told() {
     let place = Place::new();

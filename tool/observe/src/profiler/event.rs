@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
 };
 
-use super::HERTZ;
+use super::{HERTZ, registers};
 
 /// What is sampled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,6 +15,19 @@ pub(super) enum Depth {
     Everything,
     /// What the program itself does; the kernel asks for no more rights than this needs.
     ProgramAlone,
+}
+
+/// How much of the stack is copied with each sample, bytes. The kernel takes any multiple of 8 below 64 KiB.
+pub(super) const COPIED: u32 = 16 << 10;
+
+/// What callers are found from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Callers {
+    /// Frame pointers alone, which the kernel follows.
+    #[default]
+    Linked,
+    /// These, and a copy of registers and stack.
+    Copied,
 }
 
 /// `struct perf_event_attr` in its fifth version, which every kernel since 4.8 knows.
@@ -50,6 +63,8 @@ const TYPE_SOFTWARE: u32 = 1;
 const CPU_CLOCK: u64 = 0;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;
+const SAMPLE_REGISTERS: u64 = 1 << 12;
+const SAMPLE_STACK: u64 = 1 << 13;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
@@ -62,24 +77,35 @@ const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 const IOCTL_SET_OUTPUT: libc::Ioctl = 0x2405;
 
 /// Begins to sample a thread while it runs on a processor.
-pub(super) fn open(thread: u32, processor: u32, depth: Depth) -> io::Result<OwnedFd> {
+pub(super) fn open(thread: u32, processor: u32, depth: Depth, callers: Callers) -> io::Result<OwnedFd> {
     let without_kernel = if depth == Depth::ProgramAlone { EXCLUDE_KERNEL } else { 0 };
-    open_with(thread as libc::pid_t, processor, INHERIT | without_kernel)
+    open_with(thread as libc::pid_t, processor, INHERIT | without_kernel, callers)
 }
 
 /// Begins to sample everything that runs on a processor.
-pub(super) fn open_all(processor: u32) -> io::Result<OwnedFd> {
+pub(super) fn open_all(processor: u32, callers: Callers) -> io::Result<OwnedFd> {
     const ANY_THREAD: libc::pid_t = -1;
-    open_with(ANY_THREAD, processor, EXCLUDE_IDLE)
+    open_with(ANY_THREAD, processor, EXCLUDE_IDLE, callers)
 }
 
-fn open_with(thread: libc::pid_t, processor: u32, flags: u64) -> io::Result<OwnedFd> {
+/// Whether an event was refused because this kernel or processor copies no registers or stacks.
+pub(super) fn copies_nothing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP))
+}
+
+fn open_with(thread: libc::pid_t, processor: u32, flags: u64, callers: Callers) -> io::Result<OwnedFd> {
+    let (copies, sample_regs_user, sample_stack_user) = match callers {
+        Callers::Linked => (0, 0, 0),
+        Callers::Copied => (SAMPLE_REGISTERS | SAMPLE_STACK, registers::MASK, COPIED),
+    };
     let attributes = Attributes {
         kind: TYPE_SOFTWARE,
         size: SIZE,
         config: CPU_CLOCK,
         frequency: u64::from(HERTZ),
-        sample_type: SAMPLE_TID | SAMPLE_CALLCHAIN,
+        sample_type: SAMPLE_TID | SAMPLE_CALLCHAIN | copies,
+        sample_regs_user,
+        sample_stack_user,
         flags: flags | EXCLUDE_HYPERVISOR | FREQUENCY | TASK | NAMES | NAMES_BY_EXEC,
         ..Attributes::default()
     };

@@ -1,7 +1,8 @@
 //! Sentences on where the processor time of each tier goes, and where its threads sleep.
 
 use analysis::run::{
-    Function, HotFunction, Identity, Processes, Profile, ProfileTrouble, Run, TierOffCpu, TierProfile,
+    CutShort, Function, HotFunction, Identity, Processes, Profile, ProfileTrouble, Run, TierOffCpu,
+    TierProfile,
 };
 
 use super::{holders, off_cpu};
@@ -51,16 +52,33 @@ pub(crate) fn tier(of: &TierProfile) -> String {
     let name = &of.processes.name;
     let in_kernel = |share| format!(" {} of all of it is in the kernel.", percent(share));
     let kernel = of.kernel_share.map_or_else(String::new, in_kernel);
+    let cut_short = of.cut_short.filter(CutShort::is_notable).map_or_else(String::new, cut_short);
     let Some(HotFunction { function, share, share_ci, caller }) = &of.hottest else {
-        return format!("No function of {name} could be told.{kernel}");
+        return format!("No function of {name} could be told.{kernel}{cut_short}");
     };
     let caller =
         caller.as_ref().map_or_else(String::new, |caller| format!(", called from {}", called(caller, name)));
     format!(
-        "{} ({}) of {name}’s CPU is in {}{caller}.{kernel}",
+        "{} ({}) of {name}’s CPU is in {}{caller}.{kernel}{cut_short}",
         percent(*share),
         number::percent_interval(*share_ci),
         called(function, name)
+    )
+}
+
+/// ` 12 % of the stacks end before their outermost callers: 30 in code without unwind tables or frame pointers.`
+fn cut_short(of: CutShort) -> String {
+    let told = |samples: u64, why: &str| (samples > 0).then(|| format!("{} {why}", number::count(samples)));
+    let reasons = [
+        told(of.untold, "in code without unwind tables or frame pointers"),
+        told(of.too_deep, "where the copy of the stack ends"),
+        told(of.not_in_time, "where there was no time to read the tables"),
+    ];
+    let reasons: Vec<_> = reasons.into_iter().flatten().collect();
+    format!(
+        " {} of the stacks end before their outermost callers: {}.",
+        percent(of.share),
+        reasons.join(", ")
     )
 }
 
@@ -123,6 +141,9 @@ fn trouble(of: &ProfileTrouble) -> String {
             number::count(*left_out)
         ),
         ProfileTrouble::Lost { samples } => format!("{} samples were lost.", number::count(*samples)),
+        ProfileTrouble::FramePointersAlone => {
+            "Callers are those that frame pointers show: the kernel or the processor lets no stack be copied here.".to_owned()
+        }
         ProfileTrouble::Ended { processes } => format!(
             "Functions of {} processes that ended meanwhile could not be named.",
             number::count((*processes).into())
@@ -178,6 +199,17 @@ mod tests {
             tier(&told).replace('\u{202f}', " "),
             "41 % (38–45 %) of nginx’s CPU is in code without a name at libz.so.1+0x5000. 20 % of all of it is in the kernel."
         );
+    }
+
+    #[test]
+    fn stacks_that_are_cut_short_are_told_where_they_are_many() {
+        let cut = |share, untold| Some(CutShort { share, untold, too_deep: 1, not_in_time: 0 });
+        let with = |cut_short| tier(&TierProfile { cut_short, ..of(function("hot", "nginx"), None) });
+        let told = with(cut(0.12, 30)).replace('\u{202f}', " ");
+        let end = " 12 % of the stacks end before their outermost callers: 30 in code without unwind tables or frame \
+                   pointers, 1 where the copy of the stack ends.";
+        assert!(told.ends_with(end), "{told}");
+        assert_eq!(with(cut(0.01, 3)), with(None));
     }
 
     #[test]
