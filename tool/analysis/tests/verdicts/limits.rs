@@ -310,7 +310,7 @@ fn a_pool_is_told_beside_interference_that_keeps_nobody_waiting() {
 #[test]
 fn workers_are_counted_without_responses_that_are_held_back() {
     let lab = sweep()
-        .users(&[1, 2, 4, 8, 12, 16, 32])
+        .users(&[1, 2, 4, 8, 12, 16, 24, 32, 64, 128])
         .tier(server("app").demand_us(100.0).threads(16))
         .delay_us(41_000.0)
         .pool(3, 10_000.0);

@@ -126,17 +126,18 @@ fn measured(place: &Place, wrapper: &[&str], words: &[&str], is_seen: impl Fn(&V
         assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
         place.run_file()
     };
-    let first = measured();
-    if is_seen(&first) { first } else { measured() }
+    // On a busy host a step of one second has few looks at who calls whom.
+    (0..3).map(|_| measured()).find(is_seen).unwrap_or_else(measured)
 }
 
 fn list(run: &Value, key: &str) -> Vec<Value> {
     run["topology"][key].as_array().cloned().unwrap_or_default()
 }
 
-/// Whether the server, which is node 1, calls node 2.
+/// Whether the server, which is node 1, was seen to call node 2, over how many connections.
 fn is_called(run: &Value) -> bool {
-    list(run, "edges").iter().any(|edge| edge["to"] == 2 && edge["from"][0] == 1)
+    let is_seen = |edge: &Value| edge["to"] == 2 && edge["from"][0] == 1 && edge["connections"].is_number();
+    list(run, "edges").iter().any(is_seen)
 }
 
 /// Two hosts whose networks are joined, and the address of the second on the link.
