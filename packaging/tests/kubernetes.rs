@@ -5,28 +5,17 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-/// Schemas of the API, which the tool's own manifests are held against too.
-const SCHEMAS: &str = include_str!("../../tool/nstar/tests/cli/kubernetes/definitions.json");
+/// What the tool's own manifests are held against too.
+#[path = "../../tool/nstar/tests/cli/kubernetes/schemas.rs"]
+mod schemas;
+use schemas::valid_manifests;
 
 const SERVERS: [&str; 3] = ["booking", "files", "sink"];
 
 /// The manifests of a server, each valid.
 fn manifests(server: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("kubernetes/{server}.yaml"));
-    let manifests: Vec<Value> =
-        serde_saphyr::from_multiple(&fs::read_to_string(path).expect("a file")).expect("YAML");
-    for manifest in &manifests {
-        let kind = manifest["kind"].as_str().expect("a kind");
-        let mut schema: Value = serde_json::from_str(SCHEMAS).expect("JSON");
-        schema["$ref"] = format!("#/$defs/{kind}").into();
-        let validator = jsonschema::validator_for(&schema).expect("a schema");
-        let wrong: Vec<_> = validator
-            .iter_errors(manifest)
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
-        assert!(wrong.is_empty(), "{server}: {kind}: {wrong:?}");
-    }
-    manifests
+    valid_manifests(&fs::read_to_string(path).expect("a file"))
 }
 
 fn of_kind<'a>(manifests: &'a [Value], kinds: &[&str]) -> &'a Value {

@@ -1,12 +1,11 @@
 //! The manifests of a fleet on Kubernetes, against the schemas of its API.
 
+mod schemas;
+
 use serde_json::{Value, json};
 
+use self::schemas::valid_manifests;
 use crate::common::support::{Outcome, Place};
-
-/// Schemas of what is printed, from the OpenAPI specification of Kubernetes 1.31 by way of `kubernetes-validate` (its strict
-/// form: nothing that the API does not know), without descriptions.
-const SCHEMAS: &str = include_str!("kubernetes/definitions.json");
 
 fn kubernetes(place: &Place, more: &[&str]) -> Outcome {
     let words = ["fleet", "kubernetes", "--generators", "12", "--image", "registry:5000/nstar@sha256:00ff"];
@@ -16,20 +15,8 @@ fn kubernetes(place: &Place, more: &[&str]) -> Outcome {
 /// The manifests, each valid.
 fn printed(place: &Place, more: &[&str]) -> Vec<Value> {
     let text = kubernetes(place, more).exits(0).stdout;
-    let manifests: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
     assert!(!text.contains("{{") && !text.contains("}} "), "something was not filled in: {text}");
-    for manifest in &manifests {
-        let kind = manifest["kind"].as_str().expect("a kind");
-        let mut schema: Value = serde_json::from_str(SCHEMAS).expect("JSON");
-        schema["$ref"] = format!("#/$defs/{kind}").into();
-        let validator = jsonschema::validator_for(&schema).expect("a schema");
-        let wrong: Vec<_> = validator
-            .iter_errors(manifest)
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
-        assert!(wrong.is_empty(), "{kind}: {wrong:?}");
-    }
-    manifests
+    valid_manifests(&text)
 }
 
 #[test]
