@@ -20,7 +20,7 @@
 //!
 //! Much of chance is that processors are slower at one moment than at another, by what the neighbours of a virtual machine
 //! do. Where their speed was measured beside, its logarithm is a covariate (analysis of covariance; Fisher 1932): its slope
-//! is estimated within variants that scatter alike and rounds, what it explains is taken out, and the error of the slope is in the
+//! is estimated within rounds and variants that scatter alike, what it explains is taken out, and the error of the slope is in the
 //! intervals.
 //! This holds only while speed is what neighbours make it, and not what a variant makes it: where speeds differ between
 //! variants by more than chance (Tukey), they are left out.
@@ -134,9 +134,10 @@ impl Blocks {
             return None;
         }
         let is_timed = rows.iter().flatten().flatten().all(|one| one.speed.is_some());
-        let by_speed = is_timed && !speeds_differ(&common, wrong * OF_SPEED, points);
+        let all = Residuals::of(&common, (0..rows.len()).collect());
+        let by_speed = is_timed && !all.speeds_differ(&common, wrong * OF_SPEED, points);
         let wrong = if is_timed { wrong * (1.0 - OF_SPEED) } else { wrong };
-        let (residuals, slope) = Residuals::of_alike(&common, by_speed);
+        let (residuals, slope) = all.of_those_alike(&common, by_speed);
         let scatter = residuals.scatter(slope);
         let point = |one: &Variance, other: &Variance, points: &mut CriticalPoints| {
             points.half_width(family, rows.len(), one.df_beside(other), wrong)
@@ -209,18 +210,7 @@ struct Residuals {
 }
 
 impl Residuals {
-    /// Of rounds that have a measurement of each variant. Variants that scatter more or less than the others are taken away one
-    /// by one; the slope over the speed, if it is asked for, is that of the rest.
-    fn of_alike(rounds: &[Vec<Logs>], by_speed: bool) -> (Self, Option<Slope>) {
-        let mut alike: Vec<usize> = (0..rounds.first().map_or(0, Vec::len)).collect();
-        loop {
-            let residuals = Self::of(rounds, alike);
-            let slope = if by_speed { residuals.slope() } else { None };
-            let Some(odd) = residuals.odd_one(slope) else { return (residuals, slope) };
-            alike = residuals.alike.into_iter().filter(|variant| *variant != odd).collect();
-        }
-    }
-
+    /// Of rounds that have a measurement of each variant.
     fn of(rounds: &[Vec<Logs>], alike: Vec<usize>) -> Self {
         let variants = rounds.first().map_or(0, Vec::len);
         let rows = |read: fn(&Logs) -> Option<f64>| -> Option<Vec<Vec<f64>>> {
@@ -234,10 +224,36 @@ impl Residuals {
         }
     }
 
+    /// Those of the same rounds where variants that scatter more or less than the others were taken away one by one; and the slope
+    /// over the speed, if it is asked for, of the rest.
+    fn of_those_alike(mut self, rounds: &[Vec<Logs>], by_speed: bool) -> (Self, Option<Slope>) {
+        loop {
+            let slope = if by_speed { self.slope() } else { None };
+            let Some(odd) = self.odd_one(slope) else { return (self, slope) };
+            self = Self::of(rounds, self.alike.into_iter().filter(|variant| *variant != odd).collect());
+        }
+    }
+
     /// Degrees of freedom of those that scatter alike.
     fn df(&self) -> f64 {
         let rounds = self.figures.first().map_or(0, Vec::len) as f64;
         (self.alike.len() as f64 - 1.0) * (rounds - 1.0)
+    }
+
+    /// Whether the mean speeds of two variants lie further apart than chance explains (Tukey), which may err with this chance.
+    fn speeds_differ(&self, rounds: &[Vec<Logs>], wrong: f64, points: &mut CriticalPoints) -> bool {
+        let Some(speeds) = &self.speeds else { return false };
+        let (variants, df) = (speeds.len(), self.df());
+        let squares: f64 = speeds.iter().flatten().map(|speed| speed.powi(2)).sum();
+        let error = (squares / df / rounds.len() as f64).sqrt();
+        let apart = SQRT_2 * error * points.half_width(Family::Pairs, variants, df, wrong);
+        let mean_of = |variant: usize| {
+            mean(&rounds.iter().filter_map(|round| round[variant].speed).collect::<Vec<f64>>())
+        };
+        let ends = (0..variants)
+            .map(mean_of)
+            .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], mean| [low.min(mean), high.max(mean)]);
+        ends[1] - ends[0] > apart
     }
 
     /// The slope of the figures over the speeds (least squares), if it can be spared a degree of freedom.
@@ -300,22 +316,6 @@ impl Residuals {
         let own = |squares: f64| Variance { variance: squares / df, df, pooled: false };
         squares.iter().map(|one| if *one <= most { pooled } else { own(*one) }).collect()
     }
-}
-
-/// Whether the mean speeds of two variants lie further apart than chance explains (Tukey), which may err with this chance.
-fn speeds_differ(rounds: &[Vec<Logs>], wrong: f64, points: &mut CriticalPoints) -> bool {
-    let variants = rounds.first().map_or(0, Vec::len);
-    let all = Residuals::of(rounds, (0..variants).collect());
-    let Some(speeds) = &all.speeds else { return false };
-    let squares: f64 = speeds.iter().flatten().map(|speed| speed.powi(2)).sum();
-    let error = (squares / all.df() / rounds.len() as f64).sqrt();
-    let apart = SQRT_2 * error * points.half_width(Family::Pairs, variants, all.df(), wrong);
-    let mean_of =
-        |variant: usize| mean(&rounds.iter().filter_map(|round| round[variant].speed).collect::<Vec<f64>>());
-    let ends = (0..variants)
-        .map(mean_of)
-        .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], mean| [low.min(mean), high.max(mean)]);
-    ends[1] - ends[0] > apart
 }
 
 /// The variance of a measurement, and how well it is known.
