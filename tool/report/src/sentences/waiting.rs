@@ -33,7 +33,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
             quantity(*at_a_time)
         ),
         Seen::HeldBack { held_back, at_a_time } => format!(
-            "Of these, {} only wait for the client to acknowledge the first part of their response (see below), which leaves {}.",
+            "Of these, {} only wait for the client to acknowledge the first part of their response, which leaves {}.",
             quantity(*held_back),
             quantity(*at_a_time)
         ),

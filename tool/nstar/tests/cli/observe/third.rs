@@ -126,7 +126,6 @@ fn measured(place: &Place, wrapper: &[&str], words: &[&str], is_seen: impl Fn(&V
         assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
         place.run_file()
     };
-    // On a busy host a step of one second has few looks at who calls whom.
     (0..3).map(|_| measured()).find(is_seen).unwrap_or_else(measured)
 }
 
