@@ -6,8 +6,8 @@
 test: setup lint
 	# The house rules read the licences of everything in Cargo.lock, also of what only other systems need.
 	cargo fetch --quiet --locked
-	# Most of them wait rather than compute, so there are more at once than processors.
-	RUST_TEST_THREADS=4 cargo test --workspace --locked --no-fail-fast
+	# Most of them wait, for a server or for their turn at the machine, so there are more at once than processors.
+	RUST_TEST_THREADS=8 cargo test --workspace --locked --no-fail-fast
 	$(MAKE) sanitize
 
 lint:

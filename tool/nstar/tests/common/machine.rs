@@ -16,11 +16,12 @@ pub(crate) enum Company {
 }
 
 impl Company {
+    /// Fewer than there are threads for tests: some of these wait for the machine.
     const fn at_once(self) -> usize {
         match self {
             Self::None => 1,
             Self::Sleepers => 3,
-            Self::Any => usize::MAX,
+            Self::Any => 4,
         }
     }
 }

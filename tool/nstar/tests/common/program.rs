@@ -71,15 +71,12 @@ impl Folder {
     }
 }
 
-/// The tool. The testbed's tests find it beside their own program, and build it where it is missing or older than its
-/// sources.
+/// The tool. The testbed's tests find it beside their own program.
 pub(crate) fn tool_program() -> PathBuf {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     let beside = || {
         let program = lab_program().with_file_name("nstar");
-        if !is_up_to_date(&program) {
-            build::nstar(&program);
-        }
+        build::nstar(&program);
         program
     };
     option_env!("CARGO_BIN_EXE_nstar").map_or_else(|| FOUND.get_or_init(beside).clone(), PathBuf::from)
@@ -91,15 +88,6 @@ pub(crate) fn lab_program() -> PathBuf {
         Some(program) => program.into(),
         None => panic!("tests of the tool do without the testbed"),
     }
-}
-
-/// Whether a program is newer than every source that Cargo lists beside it.
-fn is_up_to_date(program: &Path) -> bool {
-    let changed = |path: &Path| std::fs::metadata(path).and_then(|about| about.modified()).ok();
-    let Some(built) = changed(program) else { return false };
-    let listed = std::fs::read_to_string(program.with_extension("d")).unwrap_or_default();
-    let sources = listed.split_once(": ").map_or("", |(_, sources)| sources);
-    sources.split_whitespace().all(|source| changed(Path::new(source)).is_some_and(|at| at <= built))
 }
 
 /// One call of a program.
