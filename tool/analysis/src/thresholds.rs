@@ -45,6 +45,9 @@ pub(crate) const DISTURBING: f64 = 0.10;
 /// With more users idle than this, a step measures fewer users than it says.
 pub(crate) const IDLE_USERS: f64 = 0.05;
 
+/// Responses that pause for some 40 ms by chance, or because of lost segments, are fewer than this share.
+pub(crate) const HELD_BACK: f64 = 0.2;
+
 /// Threads of one name with less of the CPU time are not listed.
 pub(crate) const LISTED: f64 = 0.01;
 

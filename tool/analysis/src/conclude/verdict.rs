@@ -3,9 +3,9 @@
 use super::{Context, RunKind};
 use crate::laws::{idle_share, is_tested, worse_little};
 use crate::run::{ConnectionEvidence, Doubt, Evidence, ResourceKind, Step, Verdict};
-use crate::search::consistency::{Change, Dip, change, dip, is_awake, jump};
+use crate::search::consistency::{Change, Dip, Jump, change, dip, is_awake, jump};
 use crate::search::saturation::Saturation;
-use crate::thresholds::{IDLE_USERS, PLATEAU};
+use crate::thresholds::{HELD_BACK, IDLE_USERS, PLATEAU};
 use crate::verdict::{Curve, Finding, next};
 
 /// A maximum that may be off by a third is none that a cause can be found for.
@@ -72,8 +72,9 @@ fn not_steady(step: &Step) -> Option<Doubt> {
 }
 
 fn jumped(curve: &Curve) -> Option<Doubt> {
-    let found = jump(&curve.steps().iter().collect::<Vec<_>>())?;
-    Some(Doubt::Jump { from_users: found.from_users, to_users: found.to_users, factor: found.factor })
+    let Jump { from, to, factor } = jump(&curve.steps().iter().collect::<Vec<_>>())?;
+    let held_back = held_back_instead(from, to);
+    Some(Doubt::Jump { from_users: from.users, to_users: to.users, factor, held_back })
 }
 
 fn dipped(curve: &Curve) -> Option<Doubt> {
@@ -83,7 +84,15 @@ fn dipped(curve: &Curve) -> Option<Doubt> {
         per_s: bottom.throughput_per_s,
         around_users: [before, after].map(|step| step.users),
         around_per_s: [before, after].map(|step| step.throughput_per_s),
+        held_back: held_back_instead(bottom, after),
     })
+}
+
+/// The shares of the responses that were held back at a step of low throughput and at one of high throughput, if clearly more
+/// were at the first: each takes some 40 ms longer, whatever the users.
+fn held_back_instead(low: &Step, high: &Step) -> Option<[f64; 2]> {
+    let shares = [low, high].map(|step| step.held_back.map_or(0.0, |seen| seen.share));
+    (shares[0] - shares[1] >= HELD_BACK).then_some(shares)
 }
 
 /// Steps that ought to have the same throughput and differ widely. Where throughput still grew, that is the doubt.

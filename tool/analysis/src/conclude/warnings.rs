@@ -12,7 +12,7 @@ use crate::run::{
     Cause, GeneratorHost, ListenQueue, PERCENTILES, ResourceKind, ServerUnwatched, Step, Warning, errors,
 };
 use crate::search::consistency::{Change, change};
-use crate::thresholds::IDLE_USERS;
+use crate::thresholds::{HELD_BACK, IDLE_USERS};
 use crate::ticks::{add_errors, failures};
 use crate::verdict::{Curve, Finding, host_limits_reached, sharing};
 
@@ -21,9 +21,6 @@ const GENERATOR_BUSY: f64 = 0.80;
 
 /// Less steal than this is the hypervisor's ordinary rounding.
 const STEAL: f64 = 0.02;
-
-/// Responses that pause by chance, or because of lost segments, are fewer than this share.
-const HELD_BACK: f64 = 0.2;
 
 /// An interval of N*'s throughput with a half-width above this share says little.
 const WIDE: f64 = 0.05;

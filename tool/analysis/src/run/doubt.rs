@@ -119,6 +119,9 @@ pub enum Doubt {
         to_users: u32,
         /// How many times the throughput per user grew.
         factor: f64,
+        /// Shares of the responses that were held back at both steps, the lower throughput first, where that explains it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held_back: Option<[f64; 2]>,
     },
     /// Throughput fell with more users and rose again with more still.
     Dip {
@@ -130,6 +133,9 @@ pub enum Doubt {
         around_users: [u32; 2],
         /// Completed requests per second of these.
         around_per_s: [f64; 2],
+        /// Shares of the responses that were held back at this step and at the one above it, where that explains the dip.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held_back: Option<[f64; 2]>,
     },
     /// The maximum throughput is hardly known.
     MaximumUnknown {

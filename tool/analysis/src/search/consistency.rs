@@ -33,30 +33,30 @@ const EXPECTED_MIN: f64 = 30.0;
 
 /// Two steps that cannot have been measured under the same conditions.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Jump {
-    /// Users of the step with the lower throughput per user.
-    pub from_users: u32,
-    /// Users of the next larger step.
-    pub to_users: u32,
+pub struct Jump<'a> {
+    /// The step with the lower throughput per user.
+    pub from: &'a Step,
+    /// The next larger step.
+    pub to: &'a Step,
     /// How many times the throughput per user grew.
     pub factor: f64,
 }
 
 /// The largest jump of throughput per user between neighbouring steps (`steps` ascend by users) that the intervals do
 /// not explain.
-pub fn jump(steps: &[&Step]) -> Option<Jump> {
+pub fn jump<'a>(steps: &[&'a Step]) -> Option<Jump<'a>> {
     let pairs = steps.iter().zip(steps.iter().skip(1));
     pairs.filter_map(|(from, to)| between(from, to)).max_by(|a, b| a.factor.total_cmp(&b.factor))
 }
 
-fn between(from: &Step, to: &Step) -> Option<Jump> {
+fn between<'a>(from: &'a Step, to: &'a Step) -> Option<Jump<'a>> {
     let per_user = |throughput: f64, step: &Step| throughput / f64::from(step.users.max(1));
     let [_, high] = from.throughput_ci_per_s?;
     let [low, _] = to.throughput_ci_per_s?;
     let factor = per_user(to.throughput_per_s, to) / per_user(from.throughput_per_s, from);
     let certain =
         is_awake(from) && from.throughput_per_s > 0.0 && per_user(low, to) > JUMP * per_user(high, from);
-    (certain && factor.is_finite()).then_some(Jump { from_users: from.users, to_users: to.users, factor })
+    (certain && factor.is_finite()).then_some(Jump { from, to, factor })
 }
 
 /// Whether processors that fall asleep between requests explain no difference: there are too many requests, or they take too
@@ -185,7 +185,7 @@ mod tests {
     fn a_sweep_disturbed_half_way_shows() {
         let (slow, fast) = (step(60, 23_700.0, 2_000.0), step(64, 55_000.0, 2_900.0));
         let found = jump(&[&slow, &fast]).expect("a jump");
-        assert_eq!((found.from_users, found.to_users), (60, 64));
+        assert_eq!((found.from.users, found.to.users), (60, 64));
         assert!((found.factor - 2.18).abs() < 0.01, "{}", found.factor);
     }
 
@@ -221,8 +221,9 @@ mod tests {
             step.response_time_us.mean = f64::from(users) / throughput * 1e6;
             step
         };
-        let found = jump(&[&slow(2, 33.0), &slow(3, 150.0)]).expect("a jump");
-        assert_eq!((found.from_users, found.to_users), (2, 3));
+        let (two, three) = (slow(2, 33.0), slow(3, 150.0));
+        let found = jump(&[&two, &three]).expect("a jump");
+        assert_eq!((found.from.users, found.to.users), (2, 3));
     }
 
     /// A step of eight users measured at these throughputs with these half-widths.

@@ -2,7 +2,7 @@
 
 use analysis::conclude::Conclusion;
 use analysis::counters::ThreadState;
-use analysis::run::{HeldBack, ResourceKind, Step, WarningKind};
+use analysis::run::{Doubt, HeldBack, ResourceKind, Step, WarningKind};
 use analysis::ticks::ErrorKind;
 
 use super::lab::{Lab, Link, Observed, Platter, Sure, conclude, says, server, sure, sweep};
@@ -323,4 +323,26 @@ fn workers_are_counted_without_responses_that_are_held_back() {
     };
     assert!(says(&with(1.0), "a pool of 3 workers") && says(&with(1.0), "only wait"), "{:#?}", with(1.0));
     assert!(!says(&with(0.0), "a pool of 3 workers"), "{:#?}", with(0.0));
+}
+
+/// A Python server on kept connections: 16 users got 363 responses a second, most of them held back, and 24 users 2 108.
+#[test]
+fn a_jump_of_throughput_is_put_down_to_responses_that_were_held_back() {
+    let lab = sweep().tier(server("app").demand_us(500.0).cpus(&[0]));
+    let slowed = |share: Option<f64>| {
+        let mut observed = lab.observed();
+        let step = &mut observed.iter_mut().find(|seen| seen.step.users == 8).expect("8 users").step;
+        (step.throughput_per_s, step.response_time_us.mean) = (step.throughput_per_s / 10.0, 41_000.0);
+        step.throughput_ci_per_s = step.throughput_ci_per_s.map(|ends| ends.map(|end| end / 10.0));
+        step.held_back = share.map(|share| HeldBack { share, mean_us: 40_000.0 });
+        let doubts = conclude(&observed, &lab.context).verdict.doubts;
+        let jump = doubts.into_iter().find_map(|doubt| match doubt {
+            Doubt::Jump { from_users: 8, held_back, .. } => Some(held_back),
+            _ => None,
+        });
+        jump.expect("a jump")
+    };
+    assert_eq!(slowed(Some(0.9)), Some([0.9, 0.0]));
+    assert_eq!(slowed(Some(0.1)), None, "too few to explain it");
+    assert_eq!(slowed(None), None);
 }

@@ -16,9 +16,12 @@ pub(crate) fn doubt(doubt: &Doubt) -> String {
         Doubt::NothingCompleted => "No request completed.".to_owned(),
         Doubt::NeverBounded { users } => never_bounded(*users),
         Doubt::TooUneven { users } => too_uneven(*users),
-        Doubt::Jump { from_users, to_users, factor } => jump(*from_users, *to_users, *factor),
-        Doubt::Dip { users, per_s, around_users, around_per_s } => {
-            dip((*users, *per_s), *around_users, *around_per_s)
+        Doubt::Jump { from_users, to_users, factor, held_back } => {
+            jump(*from_users, *to_users, *factor) + &because([*from_users, *to_users], *held_back)
+        }
+        Doubt::Dip { users, per_s, around_users, around_per_s, held_back } => {
+            let [_, above] = *around_users;
+            dip((*users, *per_s), *around_users, *around_per_s) + &because([*users, above], *held_back)
         }
         Doubt::MaximumUnknown { half_width } => maximum_unknown(*half_width),
         Doubt::GeneratorLimit => GENERATOR_LIMIT.to_owned(),
@@ -87,9 +90,7 @@ fn too_uneven(most: u32) -> String {
 
 fn jump(from_users: u32, to_users: u32, factor: f64) -> String {
     format!(
-        "Each of {} users got {factor:.1} times the throughput that each of {} users got, which more users cannot cause: \
-         the machine or the server changed between these steps. Sweep again when nothing else uses the machine, or with \
-         longer steps.",
+        "Each of {} users got {factor:.1} times the throughput that each of {} users got, which more users cannot cause: ",
         count(to_users.into()),
         count(from_users.into())
     )
@@ -99,10 +100,23 @@ fn dip((number, per_s): (u32, f64), around_users: [u32; 2], around_per_s: [f64; 
     let [fewer, more] = around_users.map(|number| count(number.into()));
     let [before, after] = around_per_s.map(quantity);
     format!(
-        "Throughput was {} requests/s with {}, but {before} with {fewer} and {after} with {more}: the machine or the server \
-         changed between these steps. Sweep again when nothing else uses the machine, or with longer steps.",
+        "Throughput was {} requests/s with {}, but {before} with {fewer} and {after} with {more}: ",
         quantity(per_s),
         users(number)
+    )
+}
+
+/// What made two steps differ: the shares of their responses that were held back, if it was that.
+fn because(of_users: [u32; 2], held_back: Option<[f64; 2]>) -> String {
+    let Some([many, few]) = held_back.map(|shares| shares.map(percent)) else {
+        return "the machine or the server changed between these steps. Sweep again when nothing else uses the machine, or with \
+                longer steps."
+            .to_owned();
+    };
+    let [here, there] = of_users.map(|number| count(number.into()));
+    format!(
+        "with {here} of them {many} of the responses were held back for some 40 ms until their first part was acknowledged, \
+         against {few} with {there}. Write head and body at once, or set TCP_NODELAY on the server’s connections, and sweep again."
     )
 }
 

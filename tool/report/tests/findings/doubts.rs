@@ -31,8 +31,10 @@ pub(super) fn doubts() -> Vec<Doubt> {
         StoppedAnsweringBeyond { users: 32, errors: ErrorCounts::new() },
         Stalled { users: 8 },
         NotSteady { users: 8 },
-        Jump { from_users: 2, to_users: 4, factor: 1.7 },
-        Dip { users: 8, per_s: 85.0, around_users: [4, 16], around_per_s: [197.0, 200.0] },
+        Jump { from_users: 2, to_users: 4, factor: 1.7, held_back: None },
+        Jump { from_users: 16, to_users: 24, factor: 3.9, held_back: Some([0.93, 0.1]) },
+        dip(None),
+        dip(Some([0.93, 0.1])),
         MaximumUnknown { half_width: 0.8 },
         Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0, course: Vec::new() },
         Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0, course: course() },
@@ -59,6 +61,10 @@ pub(super) fn doubts() -> Vec<Doubt> {
         },
         Told { text: "An older version doubted it.".into() },
     ]
+}
+
+fn dip(held_back: Option<[f64; 2]>) -> Doubt {
+    Doubt::Dip { users: 8, per_s: 85.0, around_users: [4, 16], around_per_s: [197.0, 200.0], held_back }
 }
 
 fn explanation(kind: ResourceKind, at_a_time: Option<u32>, share: f64) -> Explanation {
