@@ -29,6 +29,7 @@ enum Count {
     Queued,
     QueueWaits,
     QueueWaitMicros,
+    CertificateExpiry,
     /// The first of the counters by [`Denied`].
     Denied,
 }
@@ -150,6 +151,16 @@ impl Counters {
     /// Handshakes with this outcome.
     pub fn handshakes(&self, outcome: Handshake) -> u64 {
         self.cells.get(HANDSHAKES + outcome as usize).map_or(0, |cell| cell.load(Relaxed))
+    }
+
+    /// When the certificate that clients are shown expires, in seconds since 1970. `None` without one.
+    pub fn certificate_expiry(&self) -> Option<u64> {
+        Some(self.get(Count::CertificateExpiry)).filter(|&seconds| seconds != 0)
+    }
+
+    /// Notes when the certificate that clients are shown expires, in seconds since 1970.
+    pub fn set_certificate_expiry(&self, seconds: u64) {
+        self.cell(Count::CertificateExpiry).store(seconds, Relaxed);
     }
 
     /// Counts the handshake of a layer between a connection and its service.

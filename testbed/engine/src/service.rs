@@ -139,6 +139,9 @@ pub trait Factory: Send + Sync + 'static {
 
     /// Makes a service.
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>>;
+
+    /// Brings up to date what a forked process inherits. Models that fork call it before each fork, in the process that does.
+    fn refresh(&self) {}
 }
 
 impl<F: Factory> Factory for Arc<F> {
@@ -146,5 +149,9 @@ impl<F: Factory> Factory for Arc<F> {
 
     fn make<C: Connection>(&self) -> io::Result<Self::Service<C>> {
         (**self).make()
+    }
+
+    fn refresh(&self) {
+        (**self).refresh();
     }
 }

@@ -100,7 +100,11 @@ fn show_handshakes(encoder: &mut DescriptorEncoder<'_>, counters: &Counters) -> 
         let count = counters.handshakes(outcome);
         handshakes.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
     }
-    Ok(())
+    let Some(expiry) = counters.certificate_expiry() else { return Ok(()) };
+    let expiry = ConstGauge::new(i64::try_from(expiry).unwrap_or(i64::MAX));
+    let help = "When the certificate that clients are shown expires, in Unix time";
+    let (name, unit) = ("tls_certificate_expiry_timestamp", Some(&Unit::Seconds));
+    expiry.encode(encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?)
 }
 
 /// Encodes one metric without labels.
@@ -143,6 +147,15 @@ mod tests {
         ] {
             assert!(shown.contains(line), "{line} is missing in:\n{shown}");
         }
+    }
+
+    #[test]
+    fn a_certificate_is_shown_with_its_end_where_there_is_one() {
+        let counters = Arc::<Counters>::default();
+        assert!(!text("x", counts(), &counters).contains("certificate"));
+        counters.set_certificate_expiry(1_800_000_000);
+        let shown = text("x", counts(), &counters);
+        assert!(shown.contains("nstar_x_tls_certificate_expiry_timestamp_seconds 1800000000\n"), "{shown}");
     }
 
     #[test]

@@ -41,9 +41,12 @@ pub struct ServerFlags {
     /// Stop when stdin closes, so that a server never outlives the program that started it
     #[arg(long)]
     pub until_stdin_closes: bool,
-    /// Log every request on stderr
+    /// Log every request
     #[arg(long)]
     pub access_log: bool,
+    /// Append the log to this file, not to stderr; SIGHUP opens it anew, so that logrotate may move it away
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
     /// The rights of the process.
     #[command(flatten)]
     pub rights: Rights,

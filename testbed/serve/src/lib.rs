@@ -41,10 +41,13 @@
 mod concurrency;
 mod config;
 mod confinement;
+mod expiry;
 mod flags;
+mod log_file;
 mod served_folder;
 mod server_process;
 mod service_manager;
+mod upkeep;
 pub mod values;
 
 use std::fmt::Debug;

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::CString,
-    io::{self, IsTerminal, Read},
+    io::{self, Read},
     net::SocketAddr,
     sync::{Arc, atomic::Ordering},
     thread,
@@ -24,7 +24,9 @@ use crate::{
     concurrency::describe,
     confinement::{self, Confinement, ServerFiles},
     flags::{Encryption, ServerFlags},
+    log_file::LogFile,
     service_manager,
+    upkeep::{Hangup, Upkeep},
 };
 
 /// Seconds until a client that was refused may try again.
@@ -42,6 +44,7 @@ pub struct ServerProcess<'a> {
     bound: Option<Listeners>,
     user: Option<String>,
     confinement: Option<Confinement>,
+    log: Option<LogFile>,
     counters: Arc<Counters>,
     /// The files that it uses once it is prepared. Default none but those of the certificate.
     pub files: ServerFiles,
@@ -68,6 +71,7 @@ impl<'a> ServerProcess<'a> {
             bound: None,
             user: None,
             confinement: None,
+            log: None,
             counters: Arc::default(),
             files: ServerFiles::default(),
             scheme: "http",
@@ -124,7 +128,7 @@ impl<'a> ServerProcess<'a> {
         self.name_process()?;
         let allowed = raise_descriptor_limit(self.flags.max_connections);
         self.flags.concurrency.check_descriptors(allowed)?;
-        self.log();
+        self.log()?;
         self.confine()
     }
 
@@ -132,6 +136,7 @@ impl<'a> ServerProcess<'a> {
     fn confine(&mut self) -> Result<(), Failure> {
         confinement::refuse_root(&self.flags.rights, self.listen)?;
         let encryption = &self.flags.encryption;
+        self.flags.log_file.iter().for_each(|log| self.files.writes_beside(log));
         for renewed in [&encryption.tls_cert, &encryption.tls_key].into_iter().flatten() {
             self.files.reads_beside(renewed);
         }
@@ -148,18 +153,21 @@ impl<'a> ServerProcess<'a> {
             .map_err(|error| Failure::failed(format!("cannot name the process: {error}")))
     }
 
-    /// Starts the log on stderr.
-    fn log(&self) {
+    /// Starts the log, in its file or on stderr.
+    fn log(&mut self) -> Result<(), Failure> {
+        self.log = self.flags.log_file.as_deref().map(LogFile::open).transpose()?;
         let level = if self.flags.access_log { LevelFilter::INFO } else { LevelFilter::WARN };
         let filter = match self.log_directive {
             None => EnvFilter::new(level.to_string()),
             Some(directive) => EnvFilter::new(format!("{level},{directive}")),
         };
-        tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(io::stderr)
-            .with_ansi(io::stderr().is_terminal())
-            .init();
+        // Without colours: the library's part for them is not built, and it would complain on a terminal.
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
+        match &self.log {
+            Some(file) => log.with_writer(file.clone()).init(),
+            None => log.with_writer(io::stderr).init(),
+        }
+        Ok(())
     }
 
     /// Encrypts connections if asked to; otherwise warns if it should have been.
@@ -193,8 +201,9 @@ impl<'a> ServerProcess<'a> {
         listening: impl FnOnce(SocketAddr) -> Result<(), Failure>,
     ) -> Result<Exit, Failure> {
         let interrupt = Interrupt::listen().map_err(Failure::failed)?;
+        let hangup = Hangup::listen().map_err(Failure::failed)?;
         let (mut options, concurrency) = (self.options(), &self.flags.concurrency);
-        let (model, server) = match self.identity.take() {
+        let (model, server) = match self.identity.clone() {
             Some(identity) => {
                 let secured = Secured::new(factory, identity, HttpOptions::default(), self.counters.clone());
                 concurrency.start(&options, secured)?
@@ -205,16 +214,26 @@ impl<'a> ServerProcess<'a> {
         options.bound = None;
         listening(server.local_addr())?;
         let greeting = self.greeting(server.local_addr(), model, &options);
+        let mut upkeep = Upkeep::new(hangup, self.identity.take(), self.log.take(), self.counters());
         output::print(&greeting)?;
         service_manager::ready(&greeting);
         if self.flags.until_stdin_closes {
             stop_when_stdin_closes(&interrupt);
         }
-        let asked = interrupt.wait_unless(|| server.is_finished());
+        let mut is_left = false;
+        let is_over = || {
+            is_left = upkeep.look(&greeting);
+            is_left || server.is_finished()
+        };
+        let asked = interrupt.wait_unless(is_over) || is_left;
+        self.end(server, asked)
+    }
+
+    /// Finishes the requests in flight of a server that was asked to end, or what is left of one that was not.
+    fn end(&self, server: engine::Server, asked: bool) -> Result<Exit, Failure> {
         if asked {
             service_manager::stopping();
         }
-        // If it ended unasked, this is for what is left of it.
         server.drain(self.flags.drain);
         server.join();
         if asked {

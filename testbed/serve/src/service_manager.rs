@@ -9,6 +9,14 @@ pub(crate) fn ready(status: impl Display) {
     tell(&[NotifyState::Ready, NotifyState::Status(status.to_string().trim_end())]);
 }
 
+/// The configuration is read again; [`ready`] says that this is over.
+pub(crate) fn reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Err(error) => tracing::warn!("cannot tell the service manager that the server reloads: {error}"),
+    }
+}
+
 /// Requests in flight are finished, and no others are taken.
 pub(crate) fn stopping() {
     tell(&[NotifyState::Stopping]);

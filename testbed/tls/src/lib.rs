@@ -17,10 +17,12 @@ mod pem;
 mod renewable;
 mod tls_session;
 mod trust;
+mod validity;
 
 pub use connection::Connection;
 pub use handshake::{Failure, Unsecured, accept, connect};
-pub use identity::Identity;
+pub use identity::{Certificate, Identity};
 pub use keys::{InvalidKey, Key, Keys, PublicKey, UnusableKey};
 pub use pem::{Caution, IdentityError};
 pub use trust::{Peer, Trust, TrustError};
+pub use validity::Validity;

@@ -9,13 +9,13 @@ use std::{
 
 use rustix::process::geteuid;
 use rustls::{
-    CertificateError, InconsistentKeys, RootCertStore,
-    client::verify_server_cert_signed_by_trust_anchor,
+    CertificateError, InconsistentKeys,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
-    server::ParsedCertificate,
     sign::CertifiedKey,
 };
+
+use crate::validity::{Validity, refused};
 
 /// The user who may change every file anyway.
 const ROOT: u32 = 0;
@@ -108,16 +108,23 @@ pub enum IdentityError {
     },
 }
 
-/// Reads a certificate and its key. Returns warnings for their owner too.
-pub(crate) fn read_pair(
-    certificate: &Path,
-    key: &Path,
-) -> Result<(Arc<CertifiedKey>, Vec<Caution>), IdentityError> {
+/// A certificate and its key that fit together.
+pub(crate) struct Pair {
+    pub(crate) certified: Arc<CertifiedKey>,
+    /// `None` if that cannot be found out.
+    pub(crate) validity: Option<Validity>,
+    pub(crate) cautions: Vec<Caution>,
+}
+
+/// Reads a certificate and its key.
+pub(crate) fn read_pair(certificate: &Path, key: &Path) -> Result<Pair, IdentityError> {
     let chain = read_chain(certificate)?;
     let private = read_key(key)?;
-    let cautions = validity(certificate, &chain).into_iter().chain(key_shared(key)).collect();
-    let pair = CertifiedKey::from_der(chain, private, &ring::default_provider());
-    Ok((Arc::new(pair.map_err(|error| unusable(certificate, key, error))?), cautions))
+    let validity = Validity::of(&chain);
+    let cautions = not_valid_now(certificate, &chain).into_iter().chain(key_shared(key)).collect();
+    let certified = CertifiedKey::from_der(chain, private, &ring::default_provider());
+    let certified = Arc::new(certified.map_err(|error| unusable(certificate, key, error))?);
+    Ok(Pair { certified, validity, cautions })
 }
 
 pub(crate) fn unusable(certificate: &Path, key: &Path, error: rustls::Error) -> IdentityError {
@@ -158,20 +165,16 @@ fn read_key(path: &Path) -> Result<rustls::pki_types::PrivateKeyDer<'static>, Id
 }
 
 /// Checks whether the first certificate is valid now. Its issuer is for the clients to judge.
-fn validity(path: &Path, chain: &[CertificateDer<'static>]) -> Option<Caution> {
-    let parsed = ParsedCertificate::try_from(chain.first()?).ok()?;
-    let algorithms = ring::default_provider().signature_verification_algorithms.all;
-    let roots = RootCertStore::empty();
-    // The time is checked first, whoever the issuer is.
-    match verify_server_cert_signed_by_trust_anchor(&parsed, &roots, &[], UnixTime::now(), algorithms) {
-        Err(rustls::Error::InvalidCertificate(
-            why @ (CertificateError::Expired
+fn not_valid_now(path: &Path, chain: &[CertificateDer<'static>]) -> Option<Caution> {
+    let why = refused(chain.first()?, UnixTime::now().as_secs())?;
+    matches!(
+        why,
+        CertificateError::Expired
             | CertificateError::ExpiredContext { .. }
             | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. }),
-        )) => Some(Caution::NotValidNow { path: path.into(), why: why.to_string() }),
-        _ => None,
-    }
+            | CertificateError::NotValidYetContext { .. }
+    )
+    .then(|| Caution::NotValidNow { path: path.into(), why: why.to_string() })
 }
 
 fn key_shared(path: &Path) -> Option<Caution> {

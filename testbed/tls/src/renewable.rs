@@ -1,11 +1,14 @@
-//! A certificate and its key that are reloaded when their files change, so that a server need not be restarted when its
-//! certificate is renewed.
+//! A certificate and its key that are reloaded when their files change or somebody asks for it, so that a server need not be
+//! restarted when its certificate is renewed.
 
 use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::Ordering::{Relaxed, SeqCst},
+    },
     time::{Duration, Instant},
 };
 
@@ -15,7 +18,10 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-use crate::pem::{Caution, IdentityError, read_pair};
+use crate::{
+    pem::{Caution, IdentityError, read_pair},
+    validity::Validity,
+};
 
 /// How often the files are checked, as long as there are handshakes.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
@@ -23,62 +29,119 @@ const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// What identifies a version of a file: device, inode, length, and time of modification. `None` if it cannot be read.
 type Version = Option<(u64, u64, u64, i64, i64)>;
 
-/// A certificate and its key that are reloaded when their files change.
+/// Two numbers that forked processes share: which version of the files was logged last, so that one process logs each; and how
+/// often they were read because somebody asked for it.
+const LOGGED: usize = 0;
+const RELOADS: usize = 1;
+
+/// A certificate and its key that are reloaded when their files change or somebody asks for it.
 pub(crate) struct Renewable {
     certificate: PathBuf,
     key: PathBuf,
     check_every: Duration,
     loaded: Mutex<Loaded>,
-    /// One number, shared with forked processes: which version of the files was logged last. One process logs each.
-    logged: Atomics,
+    shared: Atomics,
 }
 
 /// What was read from the files.
 struct Loaded {
     pair: Arc<CertifiedKey>,
+    validity: Option<Validity>,
     versions: [Version; 2],
     checked_at: Instant,
+    reloads: u64,
 }
 
 impl Renewable {
     /// Reads both files. Returns warnings for their owner too.
     pub(crate) fn open(certificate: &Path, key: &Path) -> Result<(Self, Vec<Caution>), IdentityError> {
         let versions = [certificate, key].map(version);
-        let (pair, cautions) = read_pair(certificate, key)?;
-        let loaded = Mutex::new(Loaded { pair, versions, checked_at: Instant::now() });
+        let read = read_pair(certificate, key)?;
+        let (pair, validity, checked_at) = (read.certified, read.validity, Instant::now());
+        let loaded = Mutex::new(Loaded { pair, validity, versions, checked_at, reloads: 0 });
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
-        Ok((Self { certificate, key, check_every: CHECK_EVERY, loaded, logged: Atomics::new(1) }, cautions))
+        Ok((
+            Self { certificate, key, check_every: CHECK_EVERY, loaded, shared: Atomics::new(2) },
+            read.cautions,
+        ))
+    }
+
+    /// The file of the certificate.
+    pub(crate) fn path(&self) -> &Path {
+        &self.certificate
+    }
+
+    /// When the certificate in use is valid.
+    pub(crate) fn validity(&self) -> Option<Validity> {
+        self.loaded().validity
+    }
+
+    /// Reads the files if they may have changed.
+    pub(crate) fn refresh(&self) {
+        drop(self.up_to_date());
+    }
+
+    /// Reads the files, and has other processes do so at their next handshake. Returns false if they cannot be used: the
+    /// previous certificate stays in use, here and there.
+    pub(crate) fn reload(&self) -> bool {
+        let mut loaded = self.loaded();
+        let read = self.read(&mut loaded);
+        // Others have nothing to add.
+        self.logs(&loaded.versions);
+        self.log(&read);
+        if read.is_ok() {
+            loaded.reloads = self.shared[RELOADS].fetch_add(1, SeqCst) + 1;
+        }
+        read.is_ok()
     }
 
     /// The certificate to present now: the previous one as long as changed files do not fit together.
     fn current(&self) -> Arc<CertifiedKey> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if loaded.checked_at.elapsed() >= self.check_every {
-            loaded.checked_at = Instant::now();
-            let versions = [&self.certificate, &self.key].map(|path| version(path));
-            if versions != loaded.versions {
-                loaded.versions = versions;
-                self.renew(&mut loaded);
-            }
-        }
-        Arc::clone(&loaded.pair)
+        Arc::clone(&self.up_to_date().pair)
     }
 
-    fn renew(&self, loaded: &mut Loaded) {
-        let read = read_pair(&self.certificate, &self.key);
-        let logs = self.logs(&loaded.versions);
-        match read {
-            Ok((pair, cautions)) => {
-                loaded.pair = pair;
-                if logs {
-                    tracing::warn!("the certificate in {} was reloaded", self.certificate.display());
-                    cautions.iter().for_each(|caution| tracing::warn!("{caution}"));
+    fn loaded(&self) -> MutexGuard<'_, Loaded> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn up_to_date(&self) -> MutexGuard<'_, Loaded> {
+        let mut loaded = self.loaded();
+        let reloads = self.shared[RELOADS].load(SeqCst);
+        let was_asked = reloads != loaded.reloads;
+        if was_asked || loaded.checked_at.elapsed() >= self.check_every {
+            loaded.reloads = reloads;
+            loaded.checked_at = Instant::now();
+            if was_asked || self.versions() != loaded.versions {
+                let read = self.read(&mut loaded);
+                if self.logs(&loaded.versions) {
+                    self.log(&read);
                 }
             }
-            Err(error) if logs => {
+        }
+        loaded
+    }
+
+    /// Reads the files. What was loaded stays if they cannot be used.
+    fn read(&self, loaded: &mut Loaded) -> Result<Vec<Caution>, IdentityError> {
+        loaded.versions = self.versions();
+        let read = read_pair(&self.certificate, &self.key)?;
+        (loaded.pair, loaded.validity) = (read.certified, read.validity);
+        Ok(read.cautions)
+    }
+
+    fn versions(&self) -> [Version; 2] {
+        [&self.certificate, &self.key].map(|path| version(path))
+    }
+
+    fn log(&self, read: &Result<Vec<Caution>, IdentityError>) {
+        match read {
+            Ok(cautions) => {
+                tracing::warn!("the certificate in {} was reloaded", self.certificate.display());
+                cautions.iter().for_each(|caution| tracing::warn!("{caution}"));
+            }
+            Err(error) => {
                 tracing::warn!("{error}; the previous certificate stays in use until that is fixed")
             }
-            Err(_) => {}
         }
     }
 
@@ -88,7 +151,7 @@ impl Renewable {
             seconds.wrapping_mul(1_000_000_000).wrapping_add(*nanoseconds).cast_unsigned()
         });
         let written = written.fold(1, u64::wrapping_add);
-        self.logged[0].swap(written, Relaxed) != written
+        self.shared[LOGGED].swap(written, Relaxed) != written
     }
 }
 
@@ -154,6 +217,24 @@ mod tests {
         renewable.check_every = Duration::MAX;
         write(folder.path(), true);
         assert_eq!(renewable.current().cert[0].to_vec(), first);
+    }
+
+    #[test]
+    fn who_asks_gets_the_files_read_at_once_here_and_in_other_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), true);
+        let [certificate, key] = ["cert", "key"].map(|name| folder.path().join(name));
+        let (mut renewable, _) = Renewable::open(&certificate, &key).unwrap();
+        renewable.check_every = Duration::MAX;
+        let shown = || renewable.current().cert[0].to_vec();
+        let second = write(folder.path(), true);
+        assert!(shown() != second && renewable.reload() && shown() == second);
+        fs::write(&key, "no key").unwrap();
+        assert!(!renewable.reload() && shown() == second, "the old one stays");
+        let third = write(folder.path(), true);
+        // As if another process had been asked.
+        renewable.shared[RELOADS].fetch_add(1, SeqCst);
+        assert!(shown() == third && renewable.validity().is_some());
     }
 
     #[test]

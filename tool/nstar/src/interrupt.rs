@@ -114,7 +114,7 @@ impl Interrupt {
     }
 
     /// Waits for a signal, or until `is_over`. Returns whether a signal came.
-    pub fn wait_unless(&self, is_over: impl Fn() -> bool) -> bool {
+    pub fn wait_unless(&self, mut is_over: impl FnMut() -> bool) -> bool {
         loop {
             if self.asked.load(Ordering::Relaxed) {
                 return true;
@@ -132,8 +132,8 @@ impl Interrupt {
     }
 }
 
-/// Whether SIGHUP was ignored when this process began, as `nohup` has it.
-fn ignores_hangup() -> bool {
+/// Whether SIGHUP is ignored, as `nohup` has it for the process that it starts.
+pub fn ignores_hangup() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

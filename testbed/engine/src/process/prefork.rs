@@ -178,6 +178,7 @@ impl<F: Factory> Supervisor<F> {
     }
 
     fn spawn(&mut self, pending: &PendingStart) {
+        self.factory.refresh();
         match fork(|| self.child(pending)) {
             Ok(child) => {
                 let (limit, scoreboard) = (Arc::clone(&self.parent.limit), Arc::clone(&self.scoreboard));
@@ -263,6 +264,7 @@ fn serve_last<F: Factory>(
         });
         Exit::Done
     };
+    factory.refresh();
     match fork(serve) {
         Ok(child) => children.insert(child, Child::Last { _permit: permit }),
         Err(error) => {

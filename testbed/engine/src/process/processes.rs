@@ -122,6 +122,7 @@ impl<F: Factory> Supervisor<F> {
 
     fn spawn(&mut self, accepted: Accepted) {
         let Accepted { socket, peer, permit } = accepted;
+        self.factory.refresh();
         match fork(|| self.child(socket, peer)) {
             Ok(child) => self.children.insert(child, permit),
             Err(error) => self.refuse(peer, &error),

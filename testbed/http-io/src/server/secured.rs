@@ -47,6 +47,11 @@ impl<F: Factory> Factory for Secured<F> {
     fn make<C: Connection>(&self) -> Result<Self::Service<C>> {
         Ok(SecuredService { inner: self.inner.make()?, handshakes: Arc::clone(&self.handshakes) })
     }
+
+    fn refresh(&self) {
+        self.handshakes.identity.refresh();
+        self.inner.refresh();
+    }
 }
 
 impl<C: Connection, S: Service<tls::Connection<C>>> Service<C> for SecuredService<S> {

@@ -11,6 +11,7 @@ mod link;
 mod locks;
 mod mistakes;
 mod peers;
+mod reload;
 mod rights;
 mod series;
 mod serve;

@@ -8,21 +8,36 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
-use rcgen::CertifiedKey;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, crypto::ring};
+use rcgen::{CertificateParams, CertifiedKey, KeyPair, date_time_ymd};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, crypto::ring, pki_types::CertificateDer};
 
 use crate::program::{Folder, PATIENCE};
 
 static CERTIFIED: LazyLock<CertifiedKey<rcgen::KeyPair>> =
     LazyLock::new(|| rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap());
 
-static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| trusting(CERTIFIED.cert.der()));
+
+/// A client that accepts this certificate alone.
+fn trusting(certificate: &CertificateDer<'static>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    roots.add(CERTIFIED.cert.der().clone()).unwrap();
+    roots.add(certificate.clone()).unwrap();
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions().unwrap();
     Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
-});
+}
+
+/// Replaces the certificate and its key by others, valid until 2100. Returns whether a server shows the new one.
+pub(crate) fn renew(folder: &Folder) -> impl Fn(SocketAddr) -> bool + use<> {
+    let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.not_after = date_time_ymd(2100, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    folder.write("cert.pem", certificate.pem());
+    folder.write("key.pem", key.serialize_pem());
+    // Without sessions to resume, in which no certificate is shown.
+    move |server| Stream::secured(server, trusting(certificate.der())).is_ok()
+}
 
 /// Writes a certificate and its key. Returns the flags that name them.
 pub(crate) fn certificate(folder: &Folder) -> &'static str {
@@ -30,6 +45,13 @@ pub(crate) fn certificate(folder: &Folder) -> &'static str {
     let key = folder.write("key.pem", CERTIFIED.signing_key.serialize_pem());
     fs::set_permissions(key, Permissions::from_mode(0o600)).unwrap();
     "--tls-cert cert.pem --tls-key key.pem"
+}
+
+fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpStream::connect(to)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    Ok(socket)
 }
 
 /// One connection; clones are handles on the same one.
@@ -51,14 +73,13 @@ pub(crate) struct Secure {
 
 impl Stream {
     pub(crate) fn connect(to: SocketAddr, secure: bool) -> io::Result<Self> {
-        let socket = TcpStream::connect(to)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
-        if !secure {
-            return Ok(Self::Plain(Arc::new(socket)));
-        }
+        if secure { Self::secured(to, Arc::clone(&CONFIG)) } else { Ok(Self::Plain(Arc::new(connect(to)?))) }
+    }
+
+    fn secured(to: SocketAddr, config: Arc<ClientConfig>) -> io::Result<Self> {
+        let socket = connect(to)?;
         let name = "localhost".try_into().map_err(io::Error::other)?;
-        let session = ClientConnection::new(Arc::clone(&CONFIG), name).map_err(io::Error::other)?;
+        let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
         let secure = Secure {
             socket,
             session: Mutex::new(session),

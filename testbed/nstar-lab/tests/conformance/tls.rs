@@ -7,6 +7,7 @@ use crate::{
     content::{LARGE, content, receipt},
     models::every_model,
     server::{Served, Setup, eventually},
+    stream,
 };
 
 const LENGTHS: [usize; 4] = [0, 1_000, 300_000, LARGE];
@@ -150,6 +151,30 @@ fn sessions_are_resumed_whoever_serves_them() {
         }
         assert!(handshakes(&server, "resumed", "files") >= 5, "{model}");
         server.stop();
+    });
+}
+
+#[test]
+fn sighup_shows_a_new_certificate_to_new_clients_and_a_broken_one_to_nobody() {
+    const EXPIRY: &str = "nstar_files_tls_certificate_expiry_timestamp_seconds";
+    const Y2100: u64 = 4_102_444_800;
+    every_model(|model| {
+        let mut server = files(model);
+        let mut kept = server.connect();
+        assert!(kept.get("/metrics", "").metric(EXPIRY) != Y2100, "{model}");
+        let is_shown_by = stream::renew(&server.folder);
+        server.signal("HUP");
+        eventually(&format!("{model}: the new one is shown"), || is_shown_by(server.address));
+        assert_eq!(kept.get("/files/1000", "").status, 200, "{model}: connections go on");
+        assert_eq!(kept.get("/metrics", "").metric(EXPIRY), Y2100, "{model}");
+        server.folder.write("key.pem", "no key");
+        server.signal("HUP");
+        server.wait_until_it_says("stays in use");
+        assert!(is_shown_by(server.address), "{model}: the one before is kept");
+        assert_eq!(kept.get("/metrics", "").metric(EXPIRY), Y2100, "{model}");
+        drop(kept);
+        server.signal("TERM");
+        server.ends();
     });
 }
 

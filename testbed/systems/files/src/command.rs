@@ -150,6 +150,7 @@ impl FilesFlags {
         let own = [
             ("the accounts' database (--accounts)", database),
             ("the audit trail (--audit)", self.audit.as_ref()),
+            ("the log (--log-file)", self.server.log_file.as_ref()),
             ("the certificate's key (--tls-key)", self.server.encryption.tls_key.as_ref()),
             ("the service token (--accounts-token-file)", self.accounts_token_file.as_ref()),
             ("the rules (--permissions)", self.permissions.as_ref()),

@@ -116,6 +116,7 @@ impl PeerFlags {
         let own = [
             ("the peer's own folder with its key (--state)", Some(state)),
             ("the secret (--secret-file)", self.secret_file.as_ref()),
+            ("the log (--log-file)", self.server.log_file.as_ref()),
             ("the certificate's key (--tls-key)", self.server.encryption.tls_key.as_ref()),
         ];
         match serve::first_inside(&self.share, &own, |path| !share::peer::is_hidden(path)) {
