@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use zeroize::Zeroizing;
+
 /// The settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -32,9 +34,9 @@ impl Default for Settings {
     }
 }
 
-/// A password that needs no quoting in URLs and in SQL. `Debug` hides it.
+/// A password that needs no quoting in URLs and in SQL, wiped from memory when dropped. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
+pub struct Password(Zeroizing<String>);
 
 /// How many random bytes a password is made of.
 const PASSWORD_LEN: usize = 24;
@@ -43,7 +45,7 @@ impl Password {
     /// A text as a password. `None` if it is empty or has other characters than ASCII letters, digits, `-` and `_`.
     pub fn new(text: &str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        (!text.is_empty() && text.bytes().all(plain)).then(|| Self(text.to_owned()))
+        (!text.is_empty() && text.bytes().all(plain)).then(|| Self(text.to_owned().into()))
     }
 
     /// A random password.
@@ -51,9 +53,9 @@ impl Password {
     /// # Errors
     /// When the system has no randomness.
     pub(crate) fn random() -> io::Result<Self> {
-        let mut bytes = [0_u8; PASSWORD_LEN];
-        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        let mut bytes = Zeroizing::new([0_u8; PASSWORD_LEN]);
+        getrandom::fill(&mut bytes[..]).map_err(io::Error::other)?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()))
     }
 
     pub(crate) fn text(&self) -> &str {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use zeroize::Zeroize;
 
 /// The longest Basic credentials, in bytes of base64: room for any sane name and password.
 const BASIC_BYTES_MAX: usize = 1024;
@@ -17,7 +18,7 @@ pub enum Credentials<'h> {
     Basic(Basic),
 }
 
-/// A name and a password from Basic credentials.
+/// A name and a password from Basic credentials, wiped from memory when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Basic {
     decoded: [u8; BASIC_BYTES_MAX / 4 * 3],
@@ -53,10 +54,19 @@ impl Basic {
     }
 
     fn decode(encoded: &[u8]) -> Option<Self> {
-        let mut decoded = [0; BASIC_BYTES_MAX / 4 * 3];
-        let len = STANDARD.decode_slice(encoded, &mut decoded).ok()?;
-        let colon = decoded[..len].iter().position(|&byte| byte == b':')?;
-        Some(Self { decoded, colon, len })
+        let decoded = [0; BASIC_BYTES_MAX / 4 * 3];
+        // In place, and all of it wiped if it turns out to be malformed.
+        let mut basic = Self { len: decoded.len(), decoded, colon: 0 };
+        let len = STANDARD.decode_slice(encoded, &mut basic.decoded).ok()?;
+        basic.colon = basic.decoded[..len].iter().position(|&byte| byte == b':')?;
+        basic.len = len;
+        Some(basic)
+    }
+}
+
+impl Drop for Basic {
+    fn drop(&mut self) {
+        self.decoded[..self.len].zeroize();
     }
 }
 

@@ -4,6 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
+use zeroize::Zeroizing;
 
 /// The fields of a JSON object that have not been taken yet.
 #[derive(Debug)]
@@ -71,6 +72,14 @@ impl Fields {
     /// When it is missing or not text.
     pub fn text(&mut self, field: &'static str) -> Result<String, FieldsError> {
         self.maybe_text(field)?.ok_or_else(|| FieldsError::field(field, "is missing"))
+    }
+
+    /// Takes a required text that is wiped from memory when it is dropped.
+    ///
+    /// # Errors
+    /// When it is missing or not text.
+    pub fn secret(&mut self, field: &'static str) -> Result<Zeroizing<String>, FieldsError> {
+        self.text(field).map(Zeroizing::new)
     }
 
     /// Takes an optional text. `null` counts as absent, here and below.

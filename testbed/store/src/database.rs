@@ -7,6 +7,7 @@ use std::{
 
 use mysql_async::Opts;
 use tokio_postgres::Config;
+use zeroize::Zeroizing;
 
 use crate::encryption::Encryption;
 
@@ -23,12 +24,12 @@ pub enum Database {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerDatabase {
     pub(crate) dialect: Dialect,
-    pub(crate) url: String,
+    pub(crate) url: Zeroizing<String>,
     /// The URL without the parameters that are not for the driver.
-    pub(crate) driver_url: String,
+    pub(crate) driver_url: Zeroizing<String>,
     pub(crate) encryption: Option<Encryption>,
     /// Replaces the password in the URL.
-    pub(crate) password: Option<String>,
+    pub(crate) password: Option<Zeroizing<String>>,
 }
 
 /// The SQL dialect and protocol of a database server.
@@ -78,7 +79,7 @@ impl Database {
     #[must_use]
     pub fn with_password(mut self, password: String) -> Self {
         if let Self::Server(server) = &mut self {
-            server.password = Some(password);
+            server.password = Some(password.into());
         }
         self
     }
@@ -100,7 +101,7 @@ impl Database {
     pub fn url(&self) -> String {
         match self {
             Self::Sqlite(path) => format!("sqlite:{}", path.display()),
-            Self::Server(server) => server.url.clone(),
+            Self::Server(server) => server.url.to_string(),
         }
     }
 }

@@ -105,6 +105,7 @@ fn server(dialect: Dialect, url: String) -> Result<Database, InvalidDatabase> {
         Dialect::Mysql => is_complete_for_mysql(&driver_url),
         Dialect::Postgres => is_complete_for_postgres(&driver_url),
     };
+    let (url, driver_url) = (url.into(), driver_url.into());
     let server = ServerDatabase { dialect, url, driver_url, encryption, password: None };
     if whole { Ok(Database::Server(server)) } else { Err(InvalidDatabase::Url) }
 }

@@ -9,16 +9,20 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rustix::process::geteuid;
+use zeroize::Zeroizing;
 
 /// How many random bytes a secret has.
 const SECRET_LEN: usize = 32;
 
+/// The longest file that is read, bytes.
+const FILE_LEN_MAX: usize = 1024;
+
 /// The user who may change every file anyway.
 const ROOT: u32 = 0;
 
-/// 256 random bits as text. `Debug` hides them.
+/// 256 random bits as text, wiped from memory when dropped. `Debug` hides them.
 #[derive(Clone)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 /// Why a secret cannot be used. Never contains it.
 #[derive(Debug, thiserror::Error)]
@@ -105,11 +109,12 @@ impl Secret {
         if metadata.uid() != user && metadata.uid() != ROOT {
             return Err(SecretError::NotOurs { path: path.to_owned(), user });
         }
-        let mut text = String::new();
-        file.take(1024).read_to_string(&mut text).map_err(failed)?;
+        // With room enough: a text that grows leaves copies behind.
+        let mut text = Zeroizing::new(String::with_capacity(2 * FILE_LEN_MAX));
+        file.take(FILE_LEN_MAX as u64).read_to_string(&mut text).map_err(failed)?;
         let text = text.trim();
-        match URL_SAFE_NO_PAD.decode(text) {
-            Ok(bytes) if bytes.len() == SECRET_LEN => Ok(Self(text.to_owned())),
+        match URL_SAFE_NO_PAD.decode(text).map(Zeroizing::new) {
+            Ok(bytes) if bytes.len() == SECRET_LEN => Ok(Self(text.to_owned().into())),
             _ => Err(SecretError::Unreadable { path: path.to_owned() }),
         }
     }
@@ -156,14 +161,14 @@ fn cannot(path: &Path, source: io::Error) -> SecretError {
 /// Generates a secret. The file is written under another name and then linked, so that nobody reads half of it and an
 /// existing file stays.
 fn generate(path: &Path) -> io::Result<()> {
-    let mut bytes = [0; SECRET_LEN];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let mut bytes = Zeroizing::new([0; SECRET_LEN]);
+    getrandom::fill(&mut bytes[..]).map_err(io::Error::other)?;
+    let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(&bytes[..]));
     let aside = aside(path);
-    let written =
-        write(&aside, &URL_SAFE_NO_PAD.encode(bytes)).and_then(|()| match fs::hard_link(&aside, path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            linked => linked,
-        });
+    let written = write(&aside, &secret).and_then(|()| match fs::hard_link(&aside, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    });
     // Fails only if it was not created.
     let _ = fs::remove_file(&aside);
     written.and_then(|()| sync_folder_of(path))

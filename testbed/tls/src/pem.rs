@@ -14,6 +14,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
     sign::CertifiedKey,
 };
+use zeroize::Zeroizing;
 
 use crate::validity::{Validity, refused};
 
@@ -149,7 +150,7 @@ fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError
 
 fn read_key(path: &Path) -> Result<rustls::pki_types::PrivateKeyDer<'static>, IdentityError> {
     let unreadable = |source| IdentityError::Unreadable { what: "key", path: path.into(), source };
-    let text = read(path).map_err(unreadable)?;
+    let text = Zeroizing::new(read(path).map_err(unreadable)?);
     let (owner, user) = (fs::metadata(path).map_err(unreadable)?.uid(), geteuid().as_raw());
     if owner != user && owner != ROOT {
         return Err(IdentityError::KeyNotOurs { path: path.into(), user });

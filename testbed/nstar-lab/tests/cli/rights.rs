@@ -8,7 +8,7 @@ use std::{
     os::{
         fd::OwnedFd,
         unix::{
-            fs::{MetadataExt, PermissionsExt},
+            fs::{FileExt, MetadataExt, PermissionsExt},
             net::{UnixDatagram, UnixListener},
         },
     },
@@ -105,6 +105,46 @@ fn no_server_leaves_core_dumps_or_takes_privileges() {
     assert_eq!(field(&status, "NoNewPrivs"), "1");
     server.signal("TERM");
     server.finish().exits(0);
+}
+
+/// Whether a text is anywhere in the memory of a process. `None` if that may not be read.
+fn remembers(pid: u32, text: &[u8]) -> Option<bool> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let bounds = |line: &str| {
+        let (from, until) = line.split_once(' ')?.0.split_once('-')?;
+        Some((u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(until, 16).ok()?))
+    };
+    let writable = maps.lines().filter(|line| line.contains(" rw"));
+    Some(writable.filter_map(bounds).any(|(from, until)| {
+        let mut part = vec![0; usize::try_from(until - from).expect("a length")];
+        let length = memory.read_at(&mut part, from).unwrap_or(0);
+        part[..length].windows(text.len()).any(|found| found == text)
+    }))
+}
+
+#[test]
+fn a_key_that_others_were_derived_from_is_wiped_from_memory() {
+    let place = Place::beside_others();
+    let words = ["serve", "booking", "--database", "b.db", "--listen", "127.0.0.1:0"];
+    // Once the key is there, it is read and not generated.
+    for _ in 0..2 {
+        let mut server = place.nstar(words).start();
+        listening(&mut server);
+        let key = fs::read_to_string(place.path("b.db.key")).expect("a key");
+        let admin = fs::read_to_string(place.path("b.db.admin")).expect("a token");
+        // The allocator itself overwrites the beginning of what is freed.
+        let rest = |text: &str| remembers(server.pid(), text.trim().split_at(16).1.as_bytes());
+        let (key, admin) = (rest(&key), rest(&admin));
+        match admin {
+            None => eprintln!("SKIPPED: the memory of a process may not be read here"),
+            Some(_) => {
+                assert_eq!((key, admin), (Some(false), Some(true)), "the token is in use, the key no more")
+            }
+        }
+        server.signal("TERM");
+        server.finish().exits(0);
+    }
 }
 
 #[test]

@@ -121,7 +121,11 @@ fn is_new_enough(version: &str) -> bool {
 fn options(server: &ServerDatabase) -> Result<Opts, Trouble> {
     let options =
         Opts::from_url(&server.driver_url).map_err(|_| Trouble::Other("its URL is malformed".into()))?;
-    let password = server.password.clone().or_else(|| options.pass().map(str::to_owned));
+    let password = server
+        .password
+        .as_ref()
+        .map(|password| password.to_string())
+        .or_else(|| options.pass().map(str::to_owned));
     let encryption = server.encryption.as_ref().map(encrypted).transpose()?;
     // Count the rows that were found rather than changed, like the other databases.
     let options = OptsBuilder::from_opts(options).pass(password).prefer_socket(false).client_found_rows(true);

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use zeroize::Zeroizing;
 
 /// Maximum length of a name, bytes.
 pub const NAME_LEN_MAX: usize = 64;
@@ -45,9 +46,9 @@ impl Name {
     }
 }
 
-/// A password. There is no `Display`, and `Debug` hides it.
+/// A password, wiped from memory when dropped. There is no `Display`, and `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
+pub struct Password(Zeroizing<String>);
 
 impl Password {
     /// Checks a new password: 8 to 256 bytes without control characters, which Basic authentication cannot send (RFC 7617
@@ -60,7 +61,10 @@ impl Password {
         };
         let reason = reason
             .or_else(|| text.chars().any(char::is_control).then_some("must not contain control characters"));
-        reason.map_or_else(|| Ok(Self(text.to_owned())), |reason| Err(Invalid { field: "password", reason }))
+        reason.map_or_else(
+            || Ok(Self(text.to_owned().into())),
+            |reason| Err(Invalid { field: "password", reason }),
+        )
     }
 
     /// The bytes to hash.
@@ -90,15 +94,15 @@ const TOKEN_LEN: usize = 32;
 /// Length of a token as text.
 const TEXT_LEN: usize = 43;
 
-/// A session's token. `Debug` hides it.
-pub(crate) struct Token(String);
+/// A session's token, wiped from memory when dropped. `Debug` hides it.
+pub(crate) struct Token(Zeroizing<String>);
 
 impl Token {
     /// A new random token.
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; TOKEN_LEN];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
+        let mut bytes = Zeroizing::new([0; TOKEN_LEN]);
+        getrandom::fill(&mut bytes[..])?;
+        Ok(Self(URL_SAFE_NO_PAD.encode(&bytes[..]).into()))
     }
 
     /// The text that the client sends.

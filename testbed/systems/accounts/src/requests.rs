@@ -1,6 +1,7 @@
 //! Request bodies and queries, checked field by field.
 
 use http_io::{Fields, FieldsError};
+use zeroize::Zeroizing;
 
 use crate::{
     account::parse_time,
@@ -13,24 +14,24 @@ use crate::{
 pub(crate) fn credentials(body: &[u8]) -> Result<(Name, Password), FieldsError> {
     let mut fields = Fields::read(body)?;
     let name = Name::for_new_account(&fields.text("name")?)?;
-    let password = Password::new(&fields.text("password")?)?;
+    let password = Password::new(&fields.secret("password")?)?;
     fields.finish("name and password")?;
     Ok((name, password))
 }
 
 /// Reads the name and password of a login. Any text is allowed, as it only has to match.
-pub(crate) fn login(body: &[u8]) -> Result<(String, String), FieldsError> {
+pub(crate) fn login(body: &[u8]) -> Result<(String, Zeroizing<String>), FieldsError> {
     let mut fields = Fields::read(body)?;
-    let both = (fields.text("name")?, fields.text("password")?);
+    let both = (fields.text("name")?, fields.secret("password")?);
     fields.finish("name and password")?;
     Ok(both)
 }
 
 /// Reads a new password, and the old one if it is sent. The old one may be any text, as it only has to match.
-pub(crate) fn new_password(body: &[u8]) -> Result<(Password, Option<String>), FieldsError> {
+pub(crate) fn new_password(body: &[u8]) -> Result<(Password, Option<Zeroizing<String>>), FieldsError> {
     let mut fields = Fields::read(body)?;
-    let password = Password::new(&fields.text("password")?)?;
-    let old = fields.maybe_text("old_password")?;
+    let password = Password::new(&fields.secret("password")?)?;
+    let old = fields.maybe_text("old_password")?.map(Zeroizing::new);
     fields.finish("password and old_password")?;
     Ok((password, old))
 }

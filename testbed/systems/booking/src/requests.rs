@@ -38,7 +38,7 @@ pub(crate) fn booking(
     let slot =
         fields.maybe_text("slot")?.map(|text| Slot::parse(&text)).transpose().map_err(invalid("slot"))?;
     let name = GuestName::parse(&fields.text("name")?).map_err(invalid("name"))?;
-    let aadhaar = Aadhaar::parse(&fields.text("aadhaar")?, ids).map_err(invalid("aadhaar"))?;
+    let aadhaar = Aadhaar::parse(&fields.secret("aadhaar")?, ids).map_err(invalid("aadhaar"))?;
     fields.finish("room, date, slot, name and aadhaar")?;
     Ok(BookingRequest { room, day, slot, name, aadhaar, key: key.map(idempotency_key).transpose()?, from })
 }

@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use store::{Secret, SecretError};
+use zeroize::Zeroizing;
 
 use crate::values::guest::Aadhaar;
 
 /// Length of the proof in a booking's id, bytes. 80 bits cannot be guessed over a network.
 const PROOF_LEN: usize = 10;
 
-/// The secrets of a server. `Debug` hides them.
+/// The secrets of a server, wiped from memory when dropped. `Debug` hides them.
 pub(crate) struct Secrets {
-    identity: [u8; 32],
-    proof: [u8; 32],
-    request: [u8; 32],
+    identity: Zeroizing<[u8; 32]>,
+    proof: Zeroizing<[u8; 32]>,
+    request: Zeroizing<[u8; 32]>,
     check: [u8; 32],
     admin: Secret,
 }
@@ -23,7 +24,7 @@ impl Secrets {
     pub(crate) fn open(path: &Path) -> Result<Self, SecretError> {
         let key = Secret::open(path)?;
         let admin = Secret::open(&beside(path))?;
-        let derived = |purpose| blake3::derive_key(purpose, key.as_bytes());
+        let derived = |purpose| Zeroizing::new(blake3::derive_key(purpose, key.as_bytes()));
         Ok(Self {
             identity: derived("nstar booking 2026 identity numbers"),
             proof: derived("nstar booking 2026 booking numbers"),

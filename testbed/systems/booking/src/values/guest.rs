@@ -4,12 +4,14 @@
 
 use std::fmt;
 
+use zeroize::Zeroizing;
+
 /// Number of digits.
 const LEN: usize = 12;
 
-/// A well-formed number. `Debug` hides it, and there is no `Display`.
+/// A well-formed number, wiped from memory when dropped. `Debug` hides it, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Aadhaar([u8; LEN]);
+pub(crate) struct Aadhaar(Zeroizing<[u8; LEN]>);
 
 /// Which identity numbers are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl Aadhaar {
 
     /// The digits, for hashing.
     pub(crate) fn digits(&self) -> &[u8] {
-        &self.0
+        &self.0[..]
     }
 
     /// The last four digits, by which its owner recognises the number.
@@ -59,14 +61,17 @@ impl fmt::Debug for Aadhaar {
     }
 }
 
-fn digits_of(text: &str) -> Option<[u8; LEN]> {
+fn digits_of(text: &str) -> Option<Zeroizing<[u8; LEN]>> {
     let groups: Vec<&str> = text.trim().split(' ').collect();
     if groups.len() > 1 && groups.iter().any(|group| group.len() != 4) {
         return None;
     }
-    let digits: Option<Vec<u8>> =
-        groups.concat().bytes().map(|byte| byte.is_ascii_digit().then(|| byte - b'0')).collect();
-    digits?.try_into().ok()
+    let mut letters = groups.iter().flat_map(|group| group.bytes());
+    let mut digits = Zeroizing::new([0; LEN]);
+    for digit in digits.iter_mut() {
+        *digit = letters.next().filter(u8::is_ascii_digit)? - b'0';
+    }
+    letters.next().is_none().then_some(digits)
 }
 
 /// Maximum length of a name, characters.

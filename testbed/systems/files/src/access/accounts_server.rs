@@ -15,6 +15,7 @@ use http_io::{
     client::{Client, ClientError, ClientOptions, Request, Response, Trust, Upstream},
     server::{Error, Exchange, HTTPS_ONLY},
 };
+use zeroize::Zeroizing;
 
 use crate::{
     access::{identity::CredentialCheck, session},
@@ -39,9 +40,9 @@ pub(crate) struct Link {
     token: Option<Token>,
 }
 
-/// The token that identifies this file server to the accounts server. `Debug` hides it.
+/// The token that identifies this file server to the accounts server, wiped from memory when dropped. `Debug` hides it.
 #[derive(Clone)]
-struct Token(String);
+struct Token(Zeroizing<String>);
 
 impl Link {
     /// Reads the options. Returns `None` if there is no accounts server.
@@ -85,7 +86,7 @@ impl Token {
     /// Reads a token from the file that the accounts server created.
     fn read(path: &Path) -> Result<Self, FilesError> {
         let failed = |source| FilesError::Token { path: path.to_owned(), source };
-        let text = fs::read_to_string(path).map_err(failed)?;
+        let text = Zeroizing::new(fs::read_to_string(path).map_err(failed)?);
         let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             let path = path.display();
@@ -97,7 +98,7 @@ impl Token {
         if token.is_empty() || token.len() > TOKEN_MAX || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(failed(io::Error::other("it contains no token")));
         }
-        Ok(Self(token.to_owned()))
+        Ok(Self(token.to_owned().into()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use accounts::{NAME_LEN_MAX, PASSWORD_LEN_MAX};
 use http_io::Credentials;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::FilesError;
 
@@ -13,13 +14,13 @@ const TOKEN_LEN_MAX: usize = 128;
 /// Maximum length of a message: a kind, two lengths of two bytes, a name and a password.
 const MESSAGE_LEN: usize = 1 + 2 + NAME_LEN_MAX + 2 + PASSWORD_LEN_MAX;
 
-/// The key of the hash. Random for each start, and kept in memory only.
-pub(crate) struct Key([u8; 32]);
+/// The key of the hash. Random for each start, kept in memory only and wiped from there when dropped.
+pub(crate) struct Key(Zeroizing<[u8; 32]>);
 
 impl Key {
     pub(crate) fn random() -> Result<Self, FilesError> {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key).map_err(|error| FilesError::Randomness(error.to_string()))?;
+        let mut key = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut key[..]).map_err(|error| FilesError::Randomness(error.to_string()))?;
         Ok(Self(key))
     }
 
@@ -46,10 +47,19 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Parts with their lengths in front, so that no two credentials give the same bytes. On the stack.
+/// Parts with their lengths in front, so that no two credentials give the same bytes. On the stack, and wiped there when
+/// dropped.
 struct Message {
     bytes: [u8; MESSAGE_LEN],
     length: usize,
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        if let Some(used) = self.bytes.get_mut(..self.length) {
+            used.zeroize();
+        }
+    }
 }
 
 impl Message {
@@ -81,23 +91,23 @@ mod tests {
 
     #[test]
     fn the_end_of_the_name_matters() {
-        let key = Key([7; 32]);
+        let key = Key([7; 32].into());
         assert_ne!(print(&key, "ab", "c"), print(&key, "a", "bc"));
         assert_ne!(print(&key, "a", ""), print(&key, "", "a"));
         assert_eq!(print(&key, "ab", "c"), print(&key, "ab", "c"));
-        assert_ne!(print(&key, "ab", "c"), print(&Key([8; 32]), "ab", "c"));
+        assert_ne!(print(&key, "ab", "c"), print(&Key([8; 32].into()), "ab", "c"));
     }
 
     #[test]
     fn a_token_is_not_a_name() {
-        let key = Key([7; 32]);
+        let key = Key([7; 32].into());
         let token = key.fingerprint(&Credentials::Bearer(b"abc"));
         assert!(token.is_some() && token != print(&key, "abc", ""));
     }
 
     #[test]
     fn credentials_that_are_too_long_have_no_fingerprint() {
-        let key = Key([7; 32]);
+        let key = Key([7; 32].into());
         assert!(print(&key, &"n".repeat(64), &"p".repeat(256)).is_some());
         assert_eq!(print(&key, &"n".repeat(65), "p"), None);
         assert_eq!(print(&key, "n", &"p".repeat(257)), None);
@@ -109,7 +119,7 @@ mod tests {
         fn different_pairs_have_different_fingerprints(
             one in ("[ab]{0,4}", "[ab]{0,4}"), other in ("[ab]{0,4}", "[ab]{0,4}")
         ) {
-            let key = Key([7; 32]);
+            let key = Key([7; 32].into());
             let same = print(&key, &one.0, &one.1) == print(&key, &other.0, &other.1);
             prop_assert_eq!(same, one == other);
         }

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use engine::service::Connection;
 use http_io::{Credentials, Response, server::Exchange};
 use serde::Deserialize;
+use zeroize::{Zeroize, Zeroizing};
 
 /// The cookie over plain HTTP.
 const PLAIN: &str = "nstar-session";
@@ -57,12 +58,14 @@ struct NewSession {
 }
 
 /// Responds to a login on the page: moves the token from the accounts' response into the cookie.
-pub(crate) fn begun(response: Response, encrypted: bool) -> Response {
+pub(crate) fn begun(mut response: Response, encrypted: bool) -> Response {
     if response.status != 200 {
         return without_dialog(response);
     }
-    match serde_json::from_slice(&response.body) {
-        Ok(NewSession { token, expires_in_s }) => Response::done()
+    let made = serde_json::from_slice(&response.body);
+    response.body.zeroize();
+    match made.map(|NewSession { token, expires_in_s }| (Zeroizing::new(token), expires_in_s)) {
+        Ok((token, expires_in_s)) => Response::done()
             .with("Set-Cookie", cookie(&token, expires_in_s, encrypted))
             .with("Cache-Control", "no-store"),
         Err(_) => accounts::problem(503, "the response of the accounts server cannot be understood").into(),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use store::{Secret, SecretError};
 use tls::{PublicKey, UnusableKey};
+use zeroize::Zeroizing;
 
 /// Name of the key file in a peer's state folder.
 pub const IDENTITY: &str = "identity";
@@ -15,8 +16,9 @@ pub struct Key {
     pair: tls::Key,
 }
 
+/// Wiped from memory when dropped.
 #[derive(Clone)]
-struct Seed([u8; 32]);
+struct Seed(Zeroizing<[u8; 32]>);
 
 /// Why there is no usable key.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +47,7 @@ impl Key {
     /// When the file cannot be read or created, contains something else, or may be read by others.
     pub fn open(path: &Path) -> Result<Self, KeyError> {
         let secret = Secret::open(path)?;
-        let seed = blake3::derive_key("nstar share 1: identity of a peer", secret.as_bytes());
+        let seed = Zeroizing::new(blake3::derive_key("nstar share 1: identity of a peer", secret.as_bytes()));
         Ok(Self { pair: tls::Key::from_seed(&seed)?, seed: Seed(seed) })
     }
 

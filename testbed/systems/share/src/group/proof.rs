@@ -26,6 +26,7 @@ use http_io::{
     client::{BlockingClient, ClientError, Request, Response},
 };
 use store::Secret;
+use zeroize::Zeroizing;
 
 /// The scheme's name in header fields.
 const SCHEME: &str = "Nstar";
@@ -34,11 +35,11 @@ const NONCE_LIFE_S: u64 = 60;
 /// Most servers whose nonces are kept.
 const SERVERS_MAX: usize = 1000;
 
-/// What is derived from a group's secret.
+/// What is derived from a group's secret, wiped from memory when dropped.
 #[derive(Clone)]
 pub(super) struct Keys {
-    requests: [u8; 32],
-    nonces: [u8; 32],
+    requests: Zeroizing<[u8; 32]>,
+    nonces: Zeroizing<[u8; 32]>,
 }
 
 /// What a client sends in place of the secret.
@@ -72,7 +73,7 @@ pub(super) enum Verdict {
 
 impl Keys {
     pub(super) fn new(secret: &Secret) -> Self {
-        let derive = |context| blake3::derive_key(context, secret.as_bytes());
+        let derive = |context| Zeroizing::new(blake3::derive_key(context, secret.as_bytes()));
         Self {
             requests: derive("nstar share 1: requests within a group"),
             nonces: derive("nstar share 1: nonces of a group"),
