@@ -1,8 +1,10 @@
 //! Finds the callers of a sampled thread by the unwind tables (`.eh_frame`) of programs and libraries.
 //!
 //! `framehop` follows a stack; here it is told what a process has mapped, and given the tables. Everything that comes from the
-//! process is bounded: what is read of its mappings and files, how long that takes, how many processes are known at a time.
+//! process is bounded: what is read of its mappings and files, how long that takes, how many processes are known at a time, how many steps the
+//! rules for a call may take.
 
+mod bounds;
 mod budget;
 mod elf;
 mod space;

@@ -1,6 +1,6 @@
 //! The addresses of a process: which of them are code, and by which tables a stack is followed through it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use analysis::profile::{Snapshot, StackEnd};
 use framehop::{
@@ -8,7 +8,10 @@ use framehop::{
     Unwinder, UnwinderNative,
 };
 
-use super::elf::{Elf, Table};
+use super::{
+    bounds,
+    elf::{Elf, Table},
+};
 use crate::maps::{Mapping, Maps};
 
 /// As many calls as the kernel gives of a stack.
@@ -17,6 +20,9 @@ const CALLS_MAX: usize = 127;
 /// A word at most so far beyond the end of what was copied is taken for one of the same stack: that is how long stacks may be.
 const STACK_MAX: u64 = 8 << 20;
 
+/// Most addresses of which it is kept whether their rules are bounded.
+const JUDGED_MAX: usize = 16_384;
+
 /// Rules that were found for addresses: one for all spaces. Memory is set aside beforehand, so that no table can ask for more.
 #[derive(Default)]
 pub(super) struct Cache(CacheNative<MustNotAllocateDuringUnwind>);
@@ -24,8 +30,11 @@ pub(super) struct Cache(CacheNative<MustNotAllocateDuringUnwind>);
 /// What is mapped in some processes.
 pub(super) struct Space {
     maps: Maps,
-    /// Where the mappings begin that have tables.
-    told: BTreeSet<u64>,
+    /// The files of the mappings that have tables, and the addresses that these have where the file's are 0, by where the
+    /// mappings begin.
+    told: BTreeMap<u64, (u64, Arc<Elf>)>,
+    /// Whether the rules for an address are bounded.
+    judged: RefCell<BTreeMap<u64, bool>>,
     unwinder: UnwinderNative<Arc<[u8]>, MustNotAllocateDuringUnwind>,
 }
 
@@ -42,14 +51,15 @@ pub(super) struct Walk {
 impl Space {
     /// A space with these mappings. `tables` finds those of a mapping.
     pub(super) fn new(maps: Maps, mut tables: impl FnMut(&Mapping) -> Option<Arc<Elf>>) -> Self {
-        let (mut unwinder, mut told) = (UnwinderNative::new(), BTreeSet::new());
+        let (mut unwinder, mut told) = (UnwinderNative::new(), BTreeMap::new());
         for mapping in maps.iter() {
-            if let Some(module) = tables(mapping).and_then(|elf| module(mapping, &elf)) {
+            let Some(elf) = tables(mapping) else { continue };
+            if let Some((base, module)) = module(mapping, &elf) {
                 unwinder.add_module(module);
-                told.insert(mapping.start);
+                told.insert(mapping.start, (base, elf));
             }
         }
-        Self { maps, told, unwinder }
+        Self { maps, told, judged: RefCell::default(), unwinder }
     }
 
     pub(super) fn maps(&self) -> &Maps {
@@ -64,6 +74,9 @@ impl Space {
         let mut frames =
             self.unwinder.iter_frames(snapshot.registers.instruction, registers, &mut cache.0, &mut read);
         let (end, met_unknown_code) = loop {
+            if calls.last().is_some_and(|call| !self.is_bounded(*call)) {
+                break (StackEnd::Untold, false);
+            }
             match frames.next() {
                 Ok(Some(_)) if calls.len() == CALLS_MAX => break (StackEnd::TooDeep, false),
                 Ok(Some(frame)) if self.maps.at(frame.address_for_lookup()).is_none() => {
@@ -78,6 +91,26 @@ impl Space {
         Walk { calls, end, met_unknown_code }
     }
 
+    /// Whether the rules for the caller of a call are carried out in a bounded number of steps.
+    fn is_bounded(&self, call: u64) -> bool {
+        let mut judged = self.judged.borrow_mut();
+        if let Some(known) = judged.get(&call) {
+            return *known;
+        }
+        if judged.len() >= JUDGED_MAX {
+            judged.clear();
+        }
+        let is_bounded = self.judge(call).unwrap_or(true);
+        judged.insert(call, is_bounded);
+        is_bounded
+    }
+
+    /// The same, from the tables; `None` where there are none.
+    fn judge(&self, call: u64) -> Option<bool> {
+        let (base, elf) = self.told.get(&self.maps.at(call)?.start)?;
+        Some(bounds::is_bounded(elf.tables.as_ref()?, call.wrapping_sub(*base)))
+    }
+
     /// The calls that frame pointers tell, as far as they lead through code; the innermost one in any case.
     fn linked<'a>(&self, snapshot: &'a Snapshot) -> &'a [u64] {
         let is_code = |call: &u64| self.maps.at(*call).is_some();
@@ -88,7 +121,8 @@ impl Space {
     /// How a stack ends that has no more callers. Without tables that is what the frame pointer says, or another value in its
     /// register: it is believed if the kernel, who followed frame pointers all the way, came to the same end.
     fn end(&self, calls: &[u64], snapshot: &Snapshot) -> StackEnd {
-        let has_tables = |call: &u64| self.maps.at(*call).is_some_and(|code| self.told.contains(&code.start));
+        let has_tables =
+            |call: &u64| self.maps.at(*call).is_some_and(|code| self.told.contains_key(&code.start));
         let is_linked = calls.len() > 1 && calls.last() == snapshot.linked.last();
         if is_linked || calls.last().is_some_and(has_tables) { StackEnd::Start } else { StackEnd::Untold }
     }
@@ -107,8 +141,9 @@ pub(super) fn continued(mut calls: Vec<u64>, linked: &[u64]) -> Vec<u64> {
     calls
 }
 
-/// Code with its tables. None of it is used where the file is not laid out as it is mapped.
-fn module(mapping: &Mapping, elf: &Elf) -> Option<Module<Arc<[u8]>>> {
+/// Code with its tables, and the address that it has where the file's is 0. None of it is used where the file is not laid out as
+/// it is mapped.
+fn module(mapping: &Mapping, elf: &Elf) -> Option<(u64, Module<Arc<[u8]>>)> {
     let [index, table] = elf.tables.as_ref()?;
     let base = mapping.start.checked_sub(elf.address_of(mapping.offset)?)?;
     let addresses =
@@ -120,7 +155,7 @@ fn module(mapping: &Mapping, elf: &Elf) -> Option<Module<Arc<[u8]>>> {
         eh_frame: Some(Arc::clone(&table.bytes)),
         ..ExplicitModuleSectionInfo::default()
     };
-    Some(Module::new(String::new(), mapping.start..mapping.end, base, sections))
+    Some((base, Module::new(String::new(), mapping.start..mapping.end, base, sections)))
 }
 
 /// A word of the stack that was copied.

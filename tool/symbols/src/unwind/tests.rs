@@ -194,6 +194,22 @@ fn frame_pointers_add_what_is_missing() {
     assert_eq!(continued(vec![], &[]), [0; 0]);
 }
 
+#[test]
+fn tables_that_would_never_let_go_are_given_up() {
+    let mut files = TablesOfFiles::default();
+    let space = Space::new(Maps::of(std::process::id()), |mapping| {
+        let mut elf = elf::Elf::clone(&*files.of(std::process::id(), mapping)?);
+        elf.tables = Some(bounds::tests::tables(elf.address_of(mapping.offset)?, bounds::tests::LOOP));
+        Some(elf.into())
+    });
+    let code = space.maps().iter().find(|mapping| mapping.file.is_some()).expect("code").start + 0x10;
+    let registers = Registers { instruction: code, stack: 0x1000, frame: 0x1000, link: code };
+    let snapshot = Snapshot { registers, stack: vec![0; 4096], ..Snapshot::default() };
+    // On the way to a caller the rules would loop for ever.
+    let walk = space.walk(&snapshot, &mut Cache::default());
+    assert_eq!((walk.calls, walk.end), (vec![code], StackEnd::Untold));
+}
+
 /// A space of this process, with tables of which these bytes are changed.
 fn damaged(changes: &[(usize, u8)]) -> Space {
     let mut files = TablesOfFiles::default();
