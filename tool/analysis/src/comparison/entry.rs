@@ -175,17 +175,19 @@ fn disturbed(run: &Run) -> Option<Doubt> {
     (cores >= DISTURBING * available).then_some(Doubt::OthersUsedProcessors { cores, available })
 }
 
-/// The warnings that data was not as cold as asked for and, of loads, which draw no verdict, that throughput often did not
-/// settle, or that fewer users may have been there.
+/// The warnings that data was not as cold as asked for, or a program not as limited, and, of loads, which draw no verdict, that
+/// throughput often did not settle, or that fewer users may have been there.
 fn not_as_asked(run: &Run, runs: &[Finished]) -> Vec<Doubt> {
     // By the cause: one kind of warning has several.
     let is_told_often = |cause: &Cause| {
         let told = |warning: &Warning| discriminant(&warning.cause) == discriminant(cause);
         is_often(runs, |run| run.warnings.iter().any(told))
     };
-    let against = |warning: &&Warning| match warning.kind {
-        WarningKind::NotCold => true,
-        WarningKind::NotSteady | WarningKind::Little => !is_sweep(run) && is_told_often(&warning.cause),
+    let against = |warning: &&Warning| match (warning.kind, &warning.cause) {
+        (WarningKind::NotCold, _) | (_, Cause::MemoryNotLimited { .. } | Cause::DiskNotLimited { .. }) => {
+            true
+        }
+        (WarningKind::NotSteady | WarningKind::Little, cause) => !is_sweep(run) && is_told_often(cause),
         _ => false,
     };
     let warnings = run.warnings.iter().filter(against);
@@ -259,6 +261,7 @@ fn doubts(runs: &[Finished], counted: &[&Finished], errors: &ErrorCounts, overlo
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Claim, Comparison, Quantity, Requirement, Trend, Workload, checked};
     use super::*;
     use crate::conclude::{Context, Provenance, conclude};
     use crate::run::{ConfirmationAnswer, Explanation, Probability, Processes, SlowedTier, TellApart};
@@ -422,6 +425,27 @@ mod tests {
         finished.run.steps.push(Step { users: 101, ..Step::default() });
         let found = entry("epoll", vec![finished], false).expect("an entry");
         assert!(found.doubts.contains(&Doubt::Warned { warning: warm }), "{:?}", found.doubts);
+    }
+
+    /// Without root, variants with more and less memory are the same program, and a claim that memory brings nothing was met.
+    #[test]
+    fn a_limit_that_could_not_be_set_is_a_reason_to_doubt() {
+        let program = || "files".to_owned();
+        let memory =
+            Cause::MemoryNotLimited { program: program(), limit_bytes: 64_000_000, os_error: Some(13) };
+        let disk = Cause::DiskNotLimited { program: program(), os_error: Some(13) };
+        for warning in [memory, disk] {
+            let mut finished = beside(0.0);
+            finished.run.warnings = vec![warning.clone().into()];
+            let entries = ["64 MB", "128 MB"]
+                .map(|variant| entry(variant, vec![finished.clone()], false).expect("an entry"));
+            assert_eq!(entries[0].doubts, [Doubt::Warned { warning }]);
+            let works = vec![Workload { entries: entries.into(), ..Workload::default() }];
+            let measured = Comparison { works, ..Comparison::default() };
+            let flat =
+                Requirement::Trend { course: Trend::Flat, of: Quantity::Throughput, over_works: false };
+            assert_eq!(checked(&measured, &Claim { requires: flat, ..Claim::default() }).met, None);
+        }
     }
 
     /// Threads get more of a shared processor than a loop does: seen as an order of models that was none.
