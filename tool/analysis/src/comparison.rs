@@ -193,12 +193,15 @@ pub struct Entry {
     /// throughput and no response time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub runs_set_aside: u32,
-    /// Users: N* of a sweep (median over runs), or those of the load.
+    /// Users: N* of a sweep, in the run with the median throughput, or those of the load.
     pub users: Option<u32>,
     /// 95 % interval of N*, [lo, hi], in the run with the median throughput; absent where no sweep found N*, and in files
     /// from before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users_ci: Option<[u32; 2]>,
+    /// The same of each run that counts; not in files.
+    #[serde(skip)]
+    pub users_ci_by_run: Vec<Option<[u32; 2]>>,
     /// Response time there, in the run with the median throughput.
     pub response_time_us: ResponseTime,
     /// CPU time of the system per completed request, microseconds; absent where it could not be watched.

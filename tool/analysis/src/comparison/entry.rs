@@ -61,6 +61,7 @@ pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<E
         runs_set_aside: aside.len() as u32,
         users: middle.verdict.users_at_saturation.or(at.map(|step| step.users)),
         users_ci: middle.verdict.users_at_saturation_ci,
+        users_ci_by_run: counted.iter().map(|finished| finished.run.verdict.users_at_saturation_ci).collect(),
         response_time_us: middle.verdict.response_time_at_saturation_us,
         cpu_us_per_request: at.and_then(cpu_us_per_request),
         received_bytes_per_s: at.map_or(0.0, |step| step.received_bytes_per_s),
@@ -415,6 +416,36 @@ mod tests {
         load(&mut runs[0].run);
         let idle = Doubt::Warned { warning: Cause::IdleUsers { users: 100, share: 0.8 } };
         assert_eq!(entry("4", runs, false).expect("an entry").doubts, [idle]);
+    }
+
+    /// The run with the median throughput saturated at 1 to 2 users, the others at many more: a claim of at most four was met.
+    #[test]
+    fn runs_that_saturate_at_different_users_decide_nothing() {
+        use super::super::{Open, Seen};
+        let swept = |round, throughput_max_per_s, users_ci: [u32; 2]| {
+            let mut finished = Finished { round, ..beside(0.0) };
+            finished.run.steps.push(Step { users: 200, ..finished.run.steps[0].clone() });
+            let verdict = &mut finished.run.verdict;
+            (verdict.bounded, verdict.throughput_max_per_s) = (true, throughput_max_per_s);
+            verdict.throughput_max_ci_per_s = [0.99, 1.01].map(|end| end * throughput_max_per_s);
+            verdict.users_at_saturation = Some(users_ci[0]);
+            verdict.users_at_saturation_ci = Some(users_ci);
+            verdict.doubts.clear();
+            finished
+        };
+        let held = |others: [u32; 2]| {
+            let runs = vec![swept(0, 500.0, others), swept(1, 501.0, [1, 2]), swept(2, 502.0, others)];
+            let entries = vec![entry("epoll", runs, false).expect("an entry")];
+            let measured = Comparison {
+                works: vec![Workload { entries, ..Workload::default() }],
+                ..Comparison::default()
+            };
+            let requires = Requirement::Saturates { users: [1, 4] };
+            checked(&measured, &Claim { requires, ..Claim::default() }).cases.remove(0)
+        };
+        assert_eq!(held([1, 4]).met, Some(true));
+        let apart = held([16, 64]);
+        assert_eq!((apart.met, apart.seen), (None, Seen::Open { why: Open::RunsDisagree }));
     }
 
     #[test]

@@ -250,7 +250,12 @@ fn saturation(work: &Workload, entry: &Entry, holds: impl Fn([u32; 2]) -> Option
     let (Some(ci), Some(users), None) = (entry.users_ci, entry.users, open) else {
         return case(work, &entry.variant, None, Seen::Open { why: open.unwrap_or_default() });
     };
-    case(work, &entry.variant, holds(ci), Seen::Saturation { users, ci })
+    let met = holds(ci);
+    let agrees = |run: &Option<[u32; 2]>| run.and_then(&holds) == met;
+    match met.is_some() && !entry.users_ci_by_run.iter().all(agrees) {
+        true => case(work, &entry.variant, None, Seen::Open { why: Open::RunsDisagree }),
+        false => case(work, &entry.variant, met, Seen::Saturation { users, ci }),
+    }
 }
 
 pub(super) fn case(work: &Workload, variant: &str, met: Option<bool>, seen: Seen) -> Case {
