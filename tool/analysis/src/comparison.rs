@@ -226,6 +226,9 @@ pub struct Entry {
     /// number of users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<AtUsers>,
+    /// The same of each run that counts; not in files.
+    #[serde(skip)]
+    pub steps_by_run: Vec<Vec<AtUsers>>,
     /// Whether the database holds what clients were told, for each run that checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::quantity::figure;
 use super::seen::{self, Case, PairCount, Seen, all_met, case};
 use super::shape::{self, Course, Gap};
-use super::{Comparison, Entry, Published, PublishedFigure, Workload};
+use super::{AtUsers, Comparison, Entry, Published, PublishedFigure, Workload};
 use crate::run::ResourceKind;
+use crate::statistics::mean::mean;
 
 /// Published figures closer than this are no order: nothing is known of their scatter.
 const ALIKE: f64 = 0.05;
@@ -212,13 +213,32 @@ fn shape_over_variants(work: &Workload, published: &Published) -> Option<Agreeme
         entries().map(|entry| Some((number(&entry.variant)?, entry.throughput_per_s))).collect();
     let trusted = entries().all(|entry| is_trusted(work, entry));
     let (theirs, ours) = (ascending(theirs?), ascending(ours?));
-    (!published.smaller_is_better).then(|| shape_of("", &theirs, &ours, trusted))?
+    let others: Vec<_> = without_each_round(&entries().collect::<Vec<_>>());
+    (!published.smaller_is_better).then(|| shape_of("", &theirs, &ours, &others, trusted))?
+}
+
+/// The figures of variants that are numbers, with each round left out in turn: whether a course hangs on a single round.
+fn without_each_round(entries: &[&Entry]) -> Vec<Vec<(f64, f64)>> {
+    let rounds = entries.iter().map(|entry| entry.throughput_by_round_per_s.len()).max().unwrap_or(0);
+    let without = |left_out: usize| -> Option<Vec<(f64, f64)>> {
+        let point = |entry: &&Entry| {
+            let kept =
+                entry.throughput_by_round_per_s.iter().enumerate().filter(|(round, _)| *round != left_out);
+            let logs: Vec<f64> = kept.filter_map(|(_, figure)| *figure).map(f64::ln).collect();
+            let number = entry.variant.parse::<f64>().ok()?;
+            (!logs.is_empty()).then(|| (number, mean(&logs).exp()))
+        };
+        entries.iter().map(point).collect::<Option<Vec<_>>>().map(ascending)
+    };
+    (0..rounds).filter_map(without).collect()
 }
 
 /// The course over users.
 fn shape_over_users(work: &Workload, entry: &Entry, published: &Published) -> Option<AgreementFinding> {
     let theirs = ascending(shape::published_by_users(published));
-    shape_of(&entry.variant, &theirs, &ascending(shape::by_users(entry)), is_trusted(work, entry))
+    let of_run = |steps: &Vec<AtUsers>| ascending(shape::by_users(steps));
+    let others: Vec<_> = entry.steps_by_run.iter().map(of_run).collect();
+    shape_of(&entry.variant, &theirs, &of_run(&entry.steps), &others, is_trusted(work, entry))
 }
 
 /// Whether the throughput of an entry is that of the system.
@@ -226,18 +246,24 @@ fn is_trusted(work: &Workload, entry: &Entry) -> bool {
     !entry.lower_bound && !seen::is_in_doubt(work, entry)
 }
 
+/// Holds our curve against the published one. What stays open is decided by `others`, which are curves of the same with less
+/// behind each: all must answer alike.
 fn shape_of(
     variant: &str,
     theirs: &[(f64, f64)],
     ours: &[(f64, f64)],
+    others: &[Vec<(f64, f64)>],
     trusted: bool,
 ) -> Option<AgreementFinding> {
-    let common = shape::common(theirs, ours);
     let courses = |theirs: &[_], ours: &[_]| Some((shape::course(theirs)?, shape::course(ours)?));
-    let compared = common.and_then(|[theirs, ours]| courses(theirs, ours));
+    let within = |ours: &[_]| shape::common(theirs, ours).and_then(|[theirs, ours]| courses(theirs, ours));
+    let is_like = |(published, measured): (Course, Course)| published.is_like(&measured);
+    let compared = within(ours);
+    let answer = compared.map(is_like);
+    let agree = others.iter().filter_map(|other| within(other)).all(|other| Some(is_like(other)) == answer);
     let (published, measured) = compared.or_else(|| courses(theirs, ours))?;
     Some(AgreementFinding::Shape {
-        agrees: compared.filter(|_| trusted).map(|_| published.is_like(&measured)),
+        agrees: answer.filter(|_| trusted && agree),
         variant: variant.to_owned(),
         published,
         measured,

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Comparison, Entry, Published, Workload};
+use super::{AtUsers, Comparison, Entry, Published, Workload};
 use crate::thresholds::{PLATEAU, SATURATED};
 
 /// With fewer points a curve has no course.
@@ -108,9 +108,9 @@ fn interpolated(points: &[(f64, f64)], at: f64) -> Option<f64> {
     Some(y0 + (y1 - y0) * (at - x0) / (x1 - x0))
 }
 
-/// Throughput of a variant by users.
-pub(super) fn by_users(entry: &Entry) -> Vec<(f64, f64)> {
-    entry.steps.iter().map(|step| (f64::from(step.users), step.throughput_per_s)).collect()
+/// Throughput by users.
+pub(super) fn by_users(steps: &[AtUsers]) -> Vec<(f64, f64)> {
+    steps.iter().map(|step| (f64::from(step.users), step.throughput_per_s)).collect()
 }
 
 /// Published throughput by users.
@@ -139,7 +139,7 @@ pub fn beside(comparison: &Comparison, work: &Workload) -> Option<Beside> {
     if work.entries.iter().any(|entry| !entry.steps.is_empty())
         && published.is_none_or(|published| published.figures.is_empty())
     {
-        let curve = |entry: &Entry| (entry.variant.clone(), to_own_maximum(&by_users(entry)));
+        let curve = |entry: &Entry| (entry.variant.clone(), to_own_maximum(&by_users(&entry.steps)));
         let measured = work.entries.iter().filter(|entry| !entry.steps.is_empty()).map(curve).collect();
         let published = published.map(published_by_users).unwrap_or_default();
         return Some(Beside::Curves { measured, published: to_own_maximum(&published) });

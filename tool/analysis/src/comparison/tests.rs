@@ -417,6 +417,40 @@ fn shapes_are_compared_over_the_users_that_both_had() {
     assert_eq!(agrees(&[(8, 1.0), (16, 2.0), (32, 4.0), (64, 4.0)]), None);
 }
 
+/// The run in the middle levels off as published; the two others fall to 80 % of their maximum.
+#[test]
+fn a_shape_that_is_another_one_in_other_runs_stays_open() {
+    let point = |(users, per_s): (u32, f64)| PublishedPoint { users, per_s, ms: 1.0 };
+    let points = [(1, 1.0), (8, 4.0), (16, 4.0)].map(point).to_vec();
+    let published = Published { points, ..Published::default() };
+    let curve = |end| swept("1", &[(1, 100.0), (8, 400.0), (16, end)], [4, 8], ResourceKind::Cpu);
+    let agrees = |ends: [f64; 3]| {
+        let steps_by_run = ends.map(|end| curve(end).steps).to_vec();
+        let measured = comparison(vec![("w", vec![Entry { steps_by_run, ..curve(ends[1]) }])]);
+        agreement(&measured, &published, &[])[0].agrees()
+    };
+    assert_eq!(agrees([395.0, 390.0, 398.0]), Some(true));
+    assert_eq!(agrees([320.0, 390.0, 320.0]), None);
+    assert_eq!(agrees([320.0, 310.0, 320.0]), Some(false));
+}
+
+/// All rounds together are flat within 10 %, as published; without the second, the last is below.
+#[test]
+fn a_shape_over_variants_that_hangs_on_one_round_stays_open() {
+    let published = figures(&[("1", 5.88), ("2", 5.88), ("3", 5.88)]);
+    let agrees = |last: [f64; 3]| {
+        let with = |variant: &str, rounds: [f64; 3]| Entry {
+            throughput_by_round_per_s: rounds.map(Some).to_vec(),
+            ..entry(variant, rounds.iter().sum::<f64>() / 3.0, [1, 3])
+        };
+        let entries = vec![with("1", [100.0; 3]), with("2", [100.0; 3]), with("3", last)];
+        agreement(&comparison(vec![("w", entries)]), &published, &[])[0].agrees()
+    };
+    assert_eq!(agrees([97.0, 99.0, 98.0]), Some(true));
+    assert_eq!(agrees([85.0, 100.0, 87.0]), None);
+    assert_eq!(agrees([70.0, 72.0, 71.0]), Some(false));
+}
+
 #[test]
 fn a_publication_with_nothing_to_compare_says_so() {
     let measured = comparison(vec![("w", vec![entry("1", 1.0, [1, 1]), entry("8", 2.0, [1, 1])])]);
