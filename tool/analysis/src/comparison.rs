@@ -73,6 +73,9 @@ pub struct Comparison {
     /// Whether it was interrupted before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// All variants that were asked for, measured or not; not in files.
+    #[serde(skip)]
+    pub variants: Vec<String>,
     /// One per workload, in the order of the experiment.
     pub works: Vec<Workload>,
     /// Measurements that were asked for and not made, with the reason.
@@ -95,6 +98,12 @@ impl Comparison {
         let published = all.iter().map(held).collect();
         let claims = claims.iter().map(|claim| checked(self, claim)).collect();
         (self.published, self.claims) = (published, claims);
+    }
+
+    /// The variants that were asked for and not measured on a workload.
+    fn missing_from<'a>(&'a self, work: &'a Workload) -> impl Iterator<Item = &'a str> {
+        let is_measured = |name: &str| work.entries.iter().any(|entry| entry.variant == name);
+        self.variants.iter().map(String::as_str).filter(move |name| !is_measured(name))
     }
 
     /// Whether a publication is of this workload: it names it, or names none where there is only one.

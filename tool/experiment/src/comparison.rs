@@ -35,6 +35,7 @@ pub fn compare(
         version: env!("CARGO_PKG_VERSION").into(),
         seed,
         interrupted: outcome.interrupted,
+        variants: experiment.variants.iter().map(|variant| variant.name.clone()).collect(),
         works: experiment
             .works
             .iter()

@@ -100,22 +100,22 @@ impl Default for AgreementFinding {
 pub fn agreement(comparison: &Comparison, published: &Published, all: &[Published]) -> Vec<AgreementFinding> {
     let work = comparison.works.iter().find(|work| comparison.is_of(published, work));
     let Some(work) = work else { return Vec::new() };
-    let of_variant =
-        |entry: &&Entry| published.variant.as_ref().is_none_or(|variant| *variant == entry.variant);
-    let entries: Vec<&Entry> = work.entries.iter().filter(of_variant).collect();
-    let mut findings: Vec<AgreementFinding> = order(work, published).into_iter().collect();
+    let is_alike = |variant: &str| published.variant.as_ref().is_none_or(|alike| alike == variant);
+    let entries: Vec<&Entry> = work.entries.iter().filter(|entry| is_alike(&entry.variant)).collect();
+    let missing: Vec<&str> = comparison.missing_from(work).filter(|variant| is_alike(variant)).collect();
+    let mut findings: Vec<AgreementFinding> = order(comparison, work, published).into_iter().collect();
     let others: Vec<(&Published, &Workload)> = measured_together(comparison, published, all).collect();
     findings.extend(published.figures.iter().filter_map(|one| workloads(work, published, one, &others)));
     findings.extend(shape_over_variants(work, published));
     findings.extend(entries.iter().filter_map(|entry| shape_over_users(work, entry, published)));
     findings.extend(published.bottleneck.map(|kind| {
         let cases = entries.iter().map(|entry| seen::bottleneck(work, entry, &[kind], None));
-        let cases = or_not_measured(work, published, cases.collect());
+        let cases = with_missing(work, cases.collect(), &missing);
         AgreementFinding::Bottleneck { agrees: all_met(&cases), published: kind, cases }
     }));
     findings.extend(published.users_at_saturation.map(|users| {
         let cases = entries.iter().map(|entry| seen::saturation_at(work, entry, users));
-        let cases = or_not_measured(work, published, cases.collect());
+        let cases = with_missing(work, cases.collect(), &missing);
         AgreementFinding::Saturation { agrees: all_met(&cases), published: users, cases }
     }));
     if findings.is_empty() {
@@ -124,18 +124,19 @@ pub fn agreement(comparison: &Comparison, published: &Published, all: &[Publishe
     findings
 }
 
-/// The cases, or one that says that the variant in question was not measured.
-fn or_not_measured(work: &Workload, published: &Published, cases: Vec<Case>) -> Vec<Case> {
-    if !cases.is_empty() {
-        return cases;
-    }
+/// The cases, and one for each variant that was asked for and not measured.
+fn with_missing(work: &Workload, mut cases: Vec<Case>, missing: &[&str]) -> Vec<Case> {
     let why = seen::Open::NotMeasured;
-    vec![case(work, published.variant.as_deref().unwrap_or_default(), None, Seen::Open { why })]
+    cases.extend(missing.iter().map(|variant| case(work, variant, None, Seen::Open { why })));
+    cases
 }
 
-/// The order of the variants that both have, by every pair whose published figures differ.
-fn order(work: &Workload, published: &Published) -> Option<AgreementFinding> {
-    let here = |variant: &str| work.entries.iter().any(|entry| entry.variant == variant);
+/// The order of the variants that both have, by every pair whose published figures differ. Pairs with one that was asked for and
+/// not measured stay open.
+fn order(comparison: &Comparison, work: &Workload, published: &Published) -> Option<AgreementFinding> {
+    let is_measured = |variant: &str| work.entries.iter().any(|entry| entry.variant == variant);
+    let here =
+        |variant: &str| is_measured(variant) || comparison.missing_from(work).any(|name| name == variant);
     let mut figures: Vec<_> = published.figures.iter().filter(|figure| here(&figure.variant)).collect();
     figures.sort_by(|a, b| b.value.total_cmp(&a.value));
     if published.smaller_is_better {

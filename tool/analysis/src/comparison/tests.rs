@@ -123,6 +123,32 @@ fn a_publication_of_another_workload_agrees_in_nothing() {
     assert_eq!(agreement(&measured, &of(Some("a")), &[]).len(), 1);
 }
 
+/// Three variants were asked for and one could not be measured: nothing that was published of all of them agrees.
+#[test]
+fn what_was_not_measured_agrees_in_nothing() {
+    let agrees = |variants: &[&str]| {
+        let points = [(1, 1.0), (8, 8.0)];
+        let entries = ["1", "2"].map(|name| Entry {
+            place: Some([name.parse().expect("a place"); 2]),
+            ..swept(name, &points, [8, 8], ResourceKind::Cpu)
+        });
+        let measured = Comparison { variants: names(variants), ..comparison(vec![("w", entries.to_vec())]) };
+        let published = Published {
+            bottleneck: Some(ResourceKind::Cpu),
+            users_at_saturation: Some(8),
+            ..figures(&[("1", 30.0), ("2", 20.0), ("3", 10.0)])
+        };
+        let found = agreement(&measured, &published, &[]);
+        found
+            .iter()
+            .filter(|one| !matches!(one, AgreementFinding::Shape { .. }))
+            .map(AgreementFinding::agrees)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(agrees(&["1", "2"]), [Some(true); 3]);
+    assert_eq!(agrees(&["1", "2", "3"]), [None; 3]);
+}
+
 #[test]
 fn users_shape_and_bottleneck_are_held_against_the_variant_that_is_alike() {
     let ours = [(1, 100.0), (10, 900.0), (30, 1_000.0), (300, 980.0)];
