@@ -191,9 +191,9 @@ pub struct Entry {
     /// empty where they were not timed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processor_speed_by_round: Vec<Option<f64>>,
-    /// Its throughput over that of the fastest; absent if one of them cannot be compared.
+    /// Its throughput over that of the fastest; absent if one of them cannot be compared, or is only a lower bound.
     pub of_fastest: Option<OfFastest>,
-    /// Its throughput over that of the baseline; absent without one, and where one of them cannot be compared.
+    /// The same over the throughput of the baseline, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_baseline: Option<OfFastest>,
     /// Whether the throughput is only a lower bound: the generator was the limit, or throughput never stopped growing.

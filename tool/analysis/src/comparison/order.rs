@@ -193,7 +193,12 @@ impl<'a> Order<'a> {
         self.ratio(index, fastest)
     }
 
+    /// The ratio of two throughputs; `None` where one of them is only a lower bound: the true ratio may be far from its interval.
     fn ratio(&self, above: usize, below: usize) -> Option<OfFastest> {
+        let is_bound = |index: usize| self.entries[index].lower_bound;
+        if above != below && (is_bound(above) || is_bound(below)) {
+            return None;
+        }
         let Ratio { ratio, ci } = self.over(above, below).filter(is_known)?;
         Some(OfFastest { ratio, ci })
     }
@@ -472,6 +477,24 @@ mod tests {
         let work = ordered(vec![bound("1", 500.0), bound("2", 1_000.0)]);
         assert_eq!(places(&work), [Some([1, 2]), Some([1, 2])]);
         assert_eq!(work.ranking, [OrderFinding::LowerBounds { bounds: 2, figures: 2 }]);
+    }
+
+    /// The generator was the limit of the first, which may be twice as fast: the last was said to have 48 to 52 % of it.
+    #[test]
+    fn there_is_no_share_of_a_lower_bound() {
+        let limited = Entry { lower_bound: true, ..entry("uring", 1_000.0, 0.01) };
+        let work = ordered(vec![limited, entry("poll", 500.0, 0.01), entry("aio", 400.0, 0.01)]);
+        let shares: Vec<_> = work.entries.iter().map(|entry| entry.of_fastest.map(|of| of.ratio)).collect();
+        assert_eq!(shares, [Some(1.0), None, None]);
+        assert_eq!(
+            work.entries.iter().map(|entry| entry.place).collect::<Vec<_>>(),
+            [1, 2, 3].map(|n| Some([n, n]))
+        );
+        assert!(
+            matches!(&work.ranking[1], OrderFinding::Last { of_fastest: None, .. }),
+            "{:?}",
+            work.ranking
+        );
     }
 
     #[test]
