@@ -8,6 +8,7 @@ use sweep::progress::Event;
 pub(crate) fn note(known: &mut Known, event: &Event) -> bool {
     match event {
         Event::UnexpectedStatus { .. }
+        | Event::Redirected { .. }
         | Event::NothingToKeep { .. }
         | Event::DatabaseUnwatched { .. }
         | Event::SocketsUnread { .. } => {

@@ -112,6 +112,7 @@ fn seconds(time: Option<Duration>) -> Option<f64> {
 pub fn words(event: &Event) -> String {
     match event {
         Event::UnexpectedStatus { server, status } => progress::unexpected_status(*server, *status),
+        Event::Redirected { server, status } => progress::redirected(*server, *status),
         Event::NothingToKeep { server } => progress::nothing_to_keep(*server),
         Event::SocketsUnread { on, reason, others } => progress::sockets_unread(on, reason, *others),
         Event::DatabaseUnwatched { database, reason } => progress::database_unwatched(database, reason),

@@ -100,7 +100,10 @@ impl View {
     fn is_kept(event: &Event) -> bool {
         matches!(
             event,
-            Event::UnexpectedStatus { .. } | Event::NothingToKeep { .. } | Event::DatabaseUnwatched { .. }
+            Event::UnexpectedStatus { .. }
+                | Event::Redirected { .. }
+                | Event::NothingToKeep { .. }
+                | Event::DatabaseUnwatched { .. }
         )
     }
 }

@@ -62,6 +62,12 @@ pub fn unexpected_status(server: Option<SocketAddr>, status: u16) -> String {
     )
 }
 
+/// A server answered the first request with a redirect that nobody asked for. It has an address where there are several.
+#[must_use]
+pub fn redirected(server: Option<SocketAddr>, status: u16) -> String {
+    sentences::warnings::redirected(&named(server), status)
+}
+
 /// The response of a server to the first request has no value for the scenario's `keep`.
 #[must_use]
 pub fn nothing_to_keep(server: Option<SocketAddr>) -> String {

@@ -31,7 +31,7 @@ mod stalls;
 pub(crate) mod sure;
 pub(crate) mod unwatched;
 mod waiting;
-mod warnings;
+pub(crate) mod warnings;
 
 use analysis::run::{Evidence, NextLimit, Replicate, Verdict, Warning};
 use analysis::ticks::{ErrorCounts, ErrorKind};

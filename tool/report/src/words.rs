@@ -98,6 +98,7 @@ pub(crate) fn warning(kind: WarningKind) -> &'static str {
         WarningKind::Errors => "Errors",
         WarningKind::StoppedAnswering => "Stopped answering",
         WarningKind::Mix => "Mix",
+        WarningKind::Redirected => "Redirected",
         WarningKind::HeldBack => "Held back",
         WarningKind::NotCold => "Not cold",
         WarningKind::NotBounded => "Not bounded",

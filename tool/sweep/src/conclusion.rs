@@ -71,6 +71,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) generator_ceiling_per_s: Option<f64>,
     /// What is known of several generators, if there are several.
     pub(crate) generators: Told,
+    /// The status of a redirect that answered the first request and that nobody asked for.
+    pub(crate) redirected: Option<u16>,
 }
 
 /// Everything that a run is concluded from.
@@ -109,6 +111,7 @@ impl<'a> Gathered<'a> {
             generator_ceiling_per_s: measured.generator_ceiling_per_s,
             slowed: None,
             told_apart: None,
+            redirected: measured.redirected,
             generators: Vec::new(),
         };
         let gathered = Gathered { plan, circumstances, start: measured.start, steps, context };

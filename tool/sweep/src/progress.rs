@@ -17,6 +17,13 @@ pub enum Event {
         /// The status.
         status: u16,
     },
+    /// A server answered the first request with a redirect, which counts as success and is not followed.
+    Redirected {
+        /// Its address, where there are several.
+        server: Option<SocketAddr>,
+        /// The status.
+        status: u16,
+    },
     /// The response of a server to the first request has no value for the scenario's `keep`.
     NothingToKeep {
         /// Its address, where there are several.

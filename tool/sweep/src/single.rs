@@ -49,7 +49,7 @@ pub fn load(
     let making =
         Making { plan: &plan.load, generators: &plan.generators, users_max: plan.users, with_ceiling: false };
     let Began { source: mut generator, probes, users_max: users, .. } = Source::start(&making, interrupt)?;
-    let first = target::first_requests(&probes, listener);
+    let first = target::first_requests(&probes, &plan.load.scenario, listener);
     let mut watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
     watch.tell_what_is_unread(listener);
     if let Some(processors) = &plan.circumstances.system_cpus {
@@ -83,6 +83,7 @@ pub fn load(
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: None,
         generators,
+        redirected: first.redirected,
     };
     let mut run = Gathered::new(&plan.load, &plan.circumstances, measured).into_run(&totals);
     if let Some(profiled) = profiled {

@@ -151,7 +151,7 @@ pub fn sweep_with(
     let Began { source: mut generator, probes, ceiling_per_s, users_max } =
         Source::start(&making, interrupt)?;
     let plan = &plan.with_at_most(users_max);
-    let first = target::first_requests(&probes, listener);
+    let first = target::first_requests(&probes, &plan.load.scenario, listener);
     let watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
     watch.tell_what_is_unread(listener);
     let rest = watch.rest();
@@ -180,6 +180,7 @@ pub fn sweep_with(
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: ceiling_per_s,
         generators: generator.told(),
+        redirected: first.redirected,
     };
     let mut gathered = Gathered::new(&plan.load, &plan.circumstances, measured);
     let is_over = |source: &Source| interrupt.load(Ordering::Relaxed) || source.told().is_over();

@@ -8,7 +8,7 @@ use analysis::{
     resources::{Replacement, Usage, replaced, usage},
     run::{AgentTrouble, Measurement, Processes, ServerUnwatched, SocketsUnread},
 };
-use load::{ProbeReport, RequestTotal};
+use load::{ProbeReport, RequestTotal, Scenario};
 use observe::{KernelPaths, ObserveError, SpeedProbe, Topology, Watcher, monotonic_us};
 
 use crate::elsewhere::Elsewhere;
@@ -26,8 +26,16 @@ const RECENT_US: u64 = 3_000_000;
 /// How long to watch before the load: enough to tell a loop that polls from a server that waits.
 const REST: Duration = Duration::from_millis(300);
 
-/// Reports how the servers answered the first requests: an unexpected status is told, and counted later.
-pub(crate) fn first_requests(probes: &[ProbeReport], listener: &mut dyn Listener) -> FirstRequests {
+/// The statuses of responses that send the client elsewhere (RFC 9110 section 15.4): 304 is of what the client has.
+const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+
+/// Reports how the servers answered the first requests: an unexpected status is told, and counted later. So is a redirect
+/// that nobody asked for: it counts as success, and is not what a user means to measure.
+pub(crate) fn first_requests(
+    probes: &[ProbeReport],
+    scenario: &Scenario,
+    listener: &mut dyn Listener,
+) -> FirstRequests {
     let server = |probe: &ProbeReport| (probes.len() > 1).then_some(probe.address);
     if let Some(probe) = probes.iter().find(|probe| !probe.status_expected) {
         listener.on(&Event::UnexpectedStatus { server: server(probe), status: probe.status });
@@ -35,9 +43,17 @@ pub(crate) fn first_requests(probes: &[ProbeReport], listener: &mut dyn Listener
     if let Some(probe) = probes.iter().find(|probe| probe.nothing_to_keep) {
         listener.on(&Event::NothingToKeep { server: server(probe) });
     }
+    let is_redirect = |probe: &&ProbeReport| {
+        REDIRECTS.contains(&probe.status) && scenario.takes_usual_statuses(probe.request)
+    };
+    let redirected = probes.iter().find(is_redirect);
+    if let Some(probe) = redirected {
+        listener.on(&Event::Redirected { server: server(probe), status: probe.status });
+    }
+    let redirected = redirected.map(|probe| probe.status);
     let request = probes.first().map_or(0, |probe| probe.request);
     let expected = probes.iter().filter(|probe| probe.status_expected).count();
-    FirstRequests { request, asked: probes.len() as u64, expected: expected as u64 }
+    FirstRequests { request, asked: probes.len() as u64, expected: expected as u64, redirected }
 }
 
 /// Results of the first request to each server.
@@ -49,6 +65,8 @@ pub(crate) struct FirstRequests {
     asked: u64,
     /// How many of them answered as expected.
     expected: u64,
+    /// The status of a redirect that nobody asked for.
+    pub(crate) redirected: Option<u16>,
 }
 
 impl FirstRequests {

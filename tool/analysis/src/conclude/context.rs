@@ -38,6 +38,8 @@ pub struct Context {
     pub debug_build: bool,
     /// The limit on open files, where it allowed fewer users than were asked for.
     pub fewer_users: Option<FewerUsers>,
+    /// The status of a redirect that answered the first request, where the scenario leaves open which statuses are success.
+    pub redirected: Option<u16>,
     /// Requests per second that the generator's threads could make of the cheapest kind, if that was tested.
     pub generator_ceiling_per_s: Option<f64>,
     /// What was measured with each tier slowed, if the verdict is to be tested so.

@@ -39,6 +39,7 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
     let unseen = [requests_failed(steps), not_bounded(curve, context), not_watched(curve, context)];
     let out_of_sight = context.out_of_sight.iter().flat_map(out_of_sight);
     let causes = [
+        context.redirected.map(|status| Cause::Redirected { status }),
         database(curve),
         curve.star().filter(|_| context.cold).and_then(from_disk::not_cold),
         generator_busy(curve)

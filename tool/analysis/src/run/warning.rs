@@ -48,6 +48,8 @@ pub enum WarningKind {
     StoppedAnswering,
     /// The kinds of request did not come in the shares asked for.
     Mix,
+    /// What was measured is a redirect.
+    Redirected,
     /// Responses were held back until the client acknowledged their first part.
     HeldBack,
     /// Data that was meant to come from a disk did not.
@@ -223,6 +225,11 @@ pub enum Cause {
         users: u32,
         /// Share of them, 0 to 1.
         share: f64,
+    },
+    /// The first request was answered by a redirect, which counts as success and is not followed.
+    Redirected {
+        /// The status.
+        status: u16,
     },
     /// Responses paused for as long as TCP delays an acknowledgement.
     HeldBack {
@@ -432,6 +439,7 @@ impl Cause {
             | Self::DiskNotLimited { .. }
             | Self::Told { .. } => WarningKind::HostLimit,
             Self::Mix { .. } => WarningKind::Mix,
+            Self::Redirected { .. } => WarningKind::Redirected,
             Self::HeldBack { .. } => WarningKind::HeldBack,
             Self::NotCold { .. } => WarningKind::NotCold,
         }

@@ -46,6 +46,12 @@ impl Scenario {
         &self.bases
     }
 
+    /// Whether the scenario leaves open which statuses a request takes for success.
+    #[must_use]
+    pub fn takes_usual_statuses(&self, request: usize) -> bool {
+        self.requests.get(request).is_some_and(|request| request.expect == Statuses::default())
+    }
+
     /// Changes the weights of the requests with these names.
     ///
     /// # Errors

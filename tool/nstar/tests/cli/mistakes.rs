@@ -64,6 +64,26 @@ fn garbage_and_silence_are_told_apart() {
         .complains("0.3 s");
 }
 
+/// Such as of a folder whose address lacks its last `/`.
+#[test]
+fn a_redirect_that_nobody_asked_for_is_told_and_stays_in_the_report() {
+    let server = answering(
+        r#"b"HTTP/1.1 301 Moved Permanently\r\nLocation: /folder/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n""#,
+    );
+    let place = Place::beside_others();
+    let (url, load) = (server.url("/folder"), ["-c", "1", "-n", "3", "-o", "run.json"]);
+    let told = |flags: &[&str]| {
+        let outcome = place.nstar([&["load", url.as_str()], &load[..], flags].concat()).run();
+        let run = place.run_file();
+        let warnings = run["warnings"].as_array().expect("warnings").iter();
+        (outcome, warnings.filter(|warning| warning["kind"] == "redirected").count())
+    };
+    let (outcome, warned) = told(&[]);
+    outcome.exits(0).complains("the server answered the first request with a redirect (status 301)");
+    assert_eq!(warned, 1);
+    assert_eq!(told(&["--expect", "301"]).1, 0, "it is meant");
+}
+
 #[test]
 fn a_body_that_is_not_the_one_asked_for_is_not_a_success() {
     let server = answering(r#"b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody""#);

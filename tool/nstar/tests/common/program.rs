@@ -6,7 +6,7 @@ use std::{
     fmt,
     io::{BufRead, BufReader, Read},
     net::{TcpListener, UdpSocket},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Mutex, OnceLock, PoisonError, mpsc},
     thread,

@@ -39,6 +39,7 @@ pub(crate) fn warning(cause: &Cause) -> String {
         }
         Cause::NotSteady { users } => not_steady(users),
         Cause::IdleUsers { users, share } => idle_users(*users, *share),
+        Cause::Redirected { status } => redirected("The server", *status) + ".",
         Cause::HeldBack { users, share, pause_us, response_us } => {
             held_back(*users, *share, *pause_us, *response_us)
         }
@@ -174,6 +175,15 @@ fn idle_users(number: u32, share: f64) -> String {
          after errors. That step measures fewer users than it says.",
         users(number),
         percent(share)
+    )
+}
+
+/// That somebody answered the first request with a redirect.
+pub(crate) fn redirected(server: &str, status: u16) -> String {
+    format!(
+        "{server} answered the first request with a redirect (status {status}), which counts as served and is not followed, so \
+         that the redirect is measured; ask for the address that it leads to (--expect {status}, or `expect = {status}` in a \
+         scenario, says that it is meant)"
     )
 }
 

@@ -96,6 +96,7 @@ pub(super) fn causes() -> Vec<Cause> {
         SharedCores { users: None, server: nginx(), shares: shares(), alone_per_s: None },
         Cause::NotSteady { users: vec![8, 16] },
         Cause::IdleUsers { users: 8, share: 0.2 },
+        Redirected { status: 301 },
         HeldBack { users: 1, share: 0.99, pause_us: 41_100.0, response_us: 52_100.0 },
         Cause::Changed { users: 1, course: course() },
         NoInterval { users: vec![1] },
