@@ -8,13 +8,19 @@
 //!
 //! Both are durable by default: every commit is on disk before the server replies (`innodb_flush_log_at_trx_commit=1`,
 //! `synchronous_commit=on`). The folder lies where `TMPDIR` says, so that disk determines the cost.
+//!
+//! Several servers can be one database: [`GaleraCluster`] and [`StandbyPair`].
 
+mod galera;
 mod kind;
 mod server;
 mod settings;
+mod standby;
 
 pub use self::{
+    galera::GaleraCluster,
     kind::Kind,
     server::{DatabaseServer, free_port},
     settings::{DatabaseError, Identity, Password, Settings},
+    standby::StandbyPair,
 };

@@ -25,9 +25,11 @@ use crate::{
 const NOBODY: u32 = 65_534;
 
 /// How long a server may take to start, generously.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a server may take to end when told to.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// A server of its own is ready once it answers.
+const ANSWERS: Ready = Ready { statement: "SELECT 1", word: "1" };
 
 /// A running server with files of its own. Dropping it stops the server and removes the files.
 #[derive(Debug)]
@@ -37,8 +39,18 @@ pub struct DatabaseServer {
     settings: Settings,
     password: Password,
     port: u16,
+    /// Arguments for one of several servers that are one database.
+    replication: RefCell<Vec<String>>,
+    ready: Ready,
     child: RefCell<Option<Child>>,
     folder: TempDir,
+}
+
+/// How a server is seen to be ready: the reply to a statement contains a word.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ready {
+    pub(crate) statement: &'static str,
+    pub(crate) word: &'static str,
 }
 
 impl DatabaseServer {
@@ -47,6 +59,14 @@ impl DatabaseServer {
     /// # Errors
     /// When it is not installed or does not start. The error holds the last line that it printed.
     pub fn start(kind: Kind, settings: Settings) -> Result<Self, DatabaseError> {
+        let server = Self::prepare(kind, settings)?;
+        server.make_database()?;
+        server.restart()?;
+        Ok(server)
+    }
+
+    /// A server without a data folder.
+    pub(crate) fn prepare(kind: Kind, settings: Settings) -> Result<Self, DatabaseError> {
         let program = kind.program()?;
         let io = |what| move |source| DatabaseError::Io { kind: kind.name(), what, source };
         let folder = tempfile::tempdir().map_err(io("make a folder"))?;
@@ -58,17 +78,56 @@ impl DatabaseServer {
             Some(password) => password,
             None => Password::random().map_err(io("make a password"))?,
         };
-        let server = Self { kind, program, settings, password, port, child: RefCell::default(), folder };
+        let (ready, replication, child) = (ANSWERS, RefCell::default(), RefCell::default());
+        let server = Self { kind, program, settings, password, port, replication, ready, child, folder };
         server.make_files().map_err(io("prepare a folder"))?;
-        let mut initializer = command(&kind.initializer(&server.program), None);
-        let output = initializer.args(kind.initializer_arguments(server.folder.path())).output();
-        let output = output.map_err(io("run the program that creates the files"))?;
-        if !output.status.success() {
-            return Err(server.failed("create its files", &String::from_utf8_lossy(&output.stderr)));
-        }
-        server.let_its_user_in()?;
-        server.restart()?;
         Ok(server)
+    }
+
+    /// Fills the data folder of a new server.
+    pub(crate) fn make_database(&self) -> Result<(), DatabaseError> {
+        let initializer = self.kind.initializer(&self.program);
+        self.run_program(
+            "create its files",
+            &initializer,
+            &self.kind.initializer_arguments(self.folder.path()),
+        )?;
+        self.let_its_user_in()
+    }
+
+    /// Runs one of the server's programs to its end, as its user. The password is in the environment.
+    pub(crate) fn run_program(
+        &self,
+        what: &'static str,
+        program: &Path,
+        arguments: &[String],
+    ) -> Result<(), DatabaseError> {
+        let mut command = command(program, None);
+        command.args(arguments).env(self.password_variable(), self.password());
+        let output = command.output();
+        let output = output.map_err(|source| DatabaseError::Io { kind: self.kind.name(), what, source })?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(self.failed(what, &String::from_utf8_lossy(&output.stderr))),
+        }
+    }
+
+    /// Sets the arguments for one of several servers that are one database, from the next start on.
+    pub(crate) fn replicate(&self, arguments: Vec<String>) {
+        self.replication.replace(arguments);
+    }
+
+    /// Sets how the server is seen to be ready.
+    pub(crate) fn ready_when(&mut self, ready: Ready) {
+        self.ready = ready;
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn sibling(&self, program: &str) -> PathBuf {
+        self.program.with_file_name(program)
     }
 
     /// Which kind of server it is.
@@ -92,7 +151,7 @@ impl DatabaseServer {
                 *child = Some(self.spawn().map_err(source)?);
             }
             drop(child);
-            if self.client("SELECT 1", None).output().is_ok_and(|answer| answer.status.success()) {
+            if self.is_ready() {
                 return Ok(());
             }
             if Instant::now() >= deadline {
@@ -100,6 +159,12 @@ impl DatabaseServer {
             }
             thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Whether it answers, and as one of several takes changes.
+    pub fn is_ready(&self) -> bool {
+        let answer = self.client(self.ready.statement, None).output();
+        answer.is_ok_and(|answer| String::from_utf8_lossy(&answer.stdout).contains(self.ready.word))
     }
 
     /// Kills the server, as a power cut would.
@@ -222,13 +287,14 @@ impl DatabaseServer {
         let log = fs::File::options().create(true).append(true).open(self.folder.path().join("log"))?;
         command(&self.program, self.settings.processors.as_deref())
             .args(self.kind.run_arguments(self.folder.path(), self.port, &self.settings))
+            .args(&*self.replication.borrow())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
     }
 
-    fn failed(&self, what: &'static str, said: &str) -> DatabaseError {
+    pub(crate) fn failed(&self, what: &'static str, said: &str) -> DatabaseError {
         let last = said.lines().rev().find(|line| !line.trim().is_empty());
         DatabaseError::Failed { kind: self.kind.name(), what, said: last.unwrap_or("it said nothing").into() }
     }
