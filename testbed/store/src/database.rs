@@ -25,11 +25,22 @@ pub enum Database {
 pub struct ServerDatabase {
     pub(crate) dialect: Dialect,
     pub(crate) url: Zeroizing<String>,
-    /// The URL without the parameters that are not for the driver.
-    pub(crate) driver_url: Zeroizing<String>,
+    /// The servers that are this database, in order. At least one.
+    pub(crate) nodes: Vec<Node>,
+    /// Whether each connection begins with a random node.
+    pub(crate) balance: bool,
     pub(crate) encryption: Option<Encryption>,
     /// Replaces the password in the URL.
     pub(crate) password: Option<Zeroizing<String>>,
+}
+
+/// A server, maybe one of several that are one database.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// `HOST` or `HOST:PORT`.
+    pub(crate) host: String,
+    /// The URL with this host alone, without the parameters that are not for the driver.
+    pub(crate) driver_url: Zeroizing<String>,
 }
 
 /// The SQL dialect and protocol of a database server.
@@ -88,12 +99,22 @@ impl Database {
     pub fn shows_password(&self) -> bool {
         match self {
             Self::Sqlite(_) => false,
-            Self::Server(server) => match server.dialect {
-                Dialect::Mysql => Opts::from_url(&server.driver_url).is_ok_and(|url| url.pass().is_some()),
+            Self::Server(server) => server.nodes.iter().any(|node| match server.dialect {
+                Dialect::Mysql => Opts::from_url(&node.driver_url).is_ok_and(|url| url.pass().is_some()),
                 Dialect::Postgres => {
-                    server.driver_url.parse::<Config>().is_ok_and(|url| url.get_password().is_some())
+                    node.driver_url.parse::<Config>().is_ok_and(|url| url.get_password().is_some())
                 }
-            },
+            }),
+        }
+    }
+
+    /// The same database on each of its hosts alone, to compare what they hold. One for a file.
+    pub fn each_host(&self) -> Vec<Self> {
+        match self {
+            Self::Sqlite(_) => vec![self.clone()],
+            Self::Server(server) => {
+                server.nodes.iter().map(|node| Self::Server(server.alone(node))).collect()
+            }
         }
     }
 
@@ -119,6 +140,22 @@ impl ServerDatabase {
     /// Its dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Whether it is several servers.
+    pub(crate) fn is_several(&self) -> bool {
+        self.nodes.len() > 1
+    }
+
+    /// The number of the node that all programs prefer for creating tables, whatever the order in their URLs: locks by
+    /// which they take turns hold on one node only.
+    pub(crate) fn node_for_setup(&self) -> usize {
+        let hosts = self.nodes.iter().enumerate();
+        hosts.min_by_key(|(_, node)| node.host.as_str()).map_or(0, |(number, _)| number)
+    }
+
+    fn alone(&self, node: &Node) -> Self {
+        Self { url: node.driver_url.clone(), nodes: vec![node.clone()], balance: false, ..self.clone() }
     }
 }
 

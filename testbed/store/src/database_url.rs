@@ -9,8 +9,9 @@ use mysql_async::Opts;
 use tokio_postgres::Config;
 
 use crate::{
-    database::{Database, Dialect, ServerDatabase},
+    database::{Database, Dialect, Node, ServerDatabase},
     encryption::{self, InvalidEncryption},
+    hosts::{self, InvalidHosts},
 };
 
 /// The valid forms.
@@ -44,6 +45,9 @@ pub enum InvalidDatabase {
     /// A URL with invalid parameters about encryption.
     #[error(transparent)]
     Encryption(#[from] InvalidEncryption),
+    /// A URL with an invalid list of hosts.
+    #[error(transparent)]
+    Hosts(#[from] InvalidHosts),
     /// Text like a URL or libpq settings, which would be taken for a file name. It is not repeated either.
     #[error("this is neither the URL of a database nor a likely path; {FORMS}")]
     Unlikely,
@@ -99,27 +103,46 @@ fn server(dialect: Dialect, url: String) -> Result<Database, InvalidDatabase> {
         return Err(InvalidDatabase::At);
     }
     let (kept, encryption) = encryption::read(query)?;
+    let (kept, balance) = hosts::read_balance(&kept)?;
     let base = url.strip_suffix(query).and_then(|url| url.strip_suffix('?')).unwrap_or(&url);
-    let driver_url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{kept}") };
-    let whole = match dialect {
-        Dialect::Mysql => is_complete_for_mysql(&driver_url),
-        Dialect::Postgres => is_complete_for_postgres(&driver_url),
+    let nodes = nodes(base, place, &kept)?;
+    for node in &nodes {
+        match dialect {
+            Dialect::Mysql => check_for_mysql(&node.driver_url)?,
+            Dialect::Postgres => check_for_postgres(&node.driver_url)?,
+        }
+    }
+    let url = url.into();
+    Ok(Database::Server(ServerDatabase { dialect, url, nodes, balance, encryption, password: None }))
+}
+
+/// The servers of a URL that ends in `place`: its hosts and the name of the database.
+fn nodes(base: &str, place: &str, query: &str) -> Result<Vec<Node>, InvalidHosts> {
+    let before = base.strip_suffix(place).unwrap_or(base);
+    let (list, database) =
+        place.split_at_checked(place.find('/').unwrap_or(place.len())).unwrap_or((place, ""));
+    let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+    let node = |host: &str| Node {
+        host: host.to_owned(),
+        driver_url: format!("{before}{host}{database}{query}").into(),
     };
-    let (url, driver_url) = (url.into(), driver_url.into());
-    let server = ServerDatabase { dialect, url, driver_url, encryption, password: None };
-    if whole { Ok(Database::Server(server)) } else { Err(InvalidDatabase::Url) }
+    Ok(hosts::split(list)?.into_iter().map(node).collect())
 }
 
 /// Whether the driver accepts the URL, and it names a database.
-fn is_complete_for_mysql(url: &str) -> bool {
-    Opts::from_url(url).is_ok_and(|options| options.db_name().is_some_and(|name| !name.is_empty()))
+fn check_for_mysql(url: &str) -> Result<(), InvalidDatabase> {
+    let options = Opts::from_url(url).map_err(|_| InvalidDatabase::Url)?;
+    if options.db_name().is_none_or(str::is_empty) { Err(InvalidDatabase::Url) } else { Ok(()) }
 }
 
 /// Whether the driver accepts the URL, and it names a host, a user and a database.
-fn is_complete_for_postgres(url: &str) -> bool {
-    url.parse::<Config>().is_ok_and(|config| {
-        !config.get_hosts().is_empty() && config.get_user().is_some() && config.get_dbname().is_some()
-    })
+fn check_for_postgres(url: &str) -> Result<(), InvalidDatabase> {
+    let config: Config = url.parse().map_err(|_| InvalidDatabase::Url)?;
+    match config.get_hosts() {
+        [_] if config.get_user().is_some() && config.get_dbname().is_some() => Ok(()),
+        [_, _, ..] => Err(InvalidHosts::Parameter.into()),
+        _ => Err(InvalidDatabase::Url),
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +178,38 @@ mod tests {
             let database: Database = url.parse().unwrap();
             assert_eq!(database.to_string(), shown);
             assert!(!format!("{database:?}").contains("hush"));
+        }
+    }
+
+    #[test]
+    fn a_url_names_several_hosts() {
+        let hosts = |text: &str| {
+            let database: Database = text.parse().unwrap();
+            database.each_host().iter().map(Database::url).collect::<Vec<_>>()
+        };
+        let url = "mysql://ann:h,u@a:1,b,[::1]:2/x?load_balance_hosts=random&sslmode=disable";
+        let each = ["mysql://ann:h,u@a:1/x", "mysql://ann:h,u@b/x", "mysql://ann:h,u@[::1]:2/x"];
+        assert_eq!(hosts(url), each);
+        assert_eq!(url.parse::<Database>().unwrap().to_string(), "mysql://ann@a:1,b,[::1]:2/x");
+        assert_eq!(
+            hosts("postgres://ann@a,b/x?connect_timeout=1"),
+            ["postgres://ann@a/x?connect_timeout=1", "postgres://ann@b/x?connect_timeout=1"]
+        );
+    }
+
+    #[test]
+    fn a_wrong_list_of_hosts_is_explained_without_it() {
+        for (url, said) in [
+            ("mysql://ann:hush@a:1,,b/x", "host 2 of 3"),
+            ("mysql://hush:hush,b/x", "host 1 of 2"),
+            ("postgres://ann:hush@a,b:x/x", "host 2 of 2"),
+            ("postgres://ann:hush@a/x?host=b", "several hosts go before"),
+            ("postgres://ann:hush@a,b/x?load_balance_hosts=hush", "must be disable or random"),
+            ("mysql://ann:hush@a,b", "lacks user, host or database"),
+        ] {
+            let error = url.parse::<Database>().unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(shown.contains(said) && !shown.contains("hush"), "{url}: {shown}");
         }
     }
 

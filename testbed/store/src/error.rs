@@ -174,6 +174,32 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// Whether another host of the same database may serve instead.
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::NotReady(_) | Self::Lost(_) | Self::TooMany)
+    }
+
+    /// What was said, without advice.
+    fn said(&self) -> &str {
+        match self {
+            Self::Unreachable(said) | Self::NotReady(said) | Self::Lost(said) => said,
+            Self::TooMany => "it allows no more connections",
+            _ => "it cannot be used",
+        }
+    }
+
+    /// The trouble with several hosts, none of which can serve. One that is merely not ready is worth waiting for.
+    pub(crate) fn of_all(troubles: &[(&str, Self)]) -> Self {
+        let each: Vec<String> =
+            troubles.iter().map(|(host, trouble)| format!("{host}: {}", trouble.said())).collect();
+        let waits = |trouble: &Self| matches!(trouble, Self::NotReady(_) | Self::TooMany);
+        let said = format!("none of its hosts takes changes ({})", each.join("; "));
+        match troubles.iter().any(|(_, trouble)| waits(trouble)) {
+            true => Self::NotReady(said),
+            false => Self::Unreachable(said),
+        }
+    }
+
     /// The error for clients: no more than they can use.
     pub(crate) fn for_clients(&self) -> StoreError {
         StoreError::Unavailable(match self {

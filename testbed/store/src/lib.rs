@@ -9,6 +9,9 @@
 //! A database server has a bounded number of connections that take statements from one queue; it commits together what they
 //! send at once. A lost connection is replaced. A statement that may have taken effect is repeated only if that is harmless;
 //! otherwise [`StoreError::Uncertain`] says so.
+//!
+//! A database may be several servers: connections go to the first in its URL that takes changes, and to the next when that
+//! one is lost.
 //! No thread is started before [`Store::open`]. [`Store::prepare`] brings the tables up to date without one, so that a
 //! process may fork after it.
 
@@ -16,6 +19,7 @@ mod database;
 mod database_url;
 mod encryption;
 mod error;
+mod hosts;
 mod network;
 mod options;
 mod queue;
@@ -31,6 +35,7 @@ pub use self::{
     database_url::InvalidDatabase,
     encryption::InvalidEncryption,
     error::{OpenError, StoreError, Trouble},
+    hosts::InvalidHosts,
     options::{Commits, Options},
     schema::{Migration, Schema},
     secret::{Secret, SecretError},

@@ -14,6 +14,8 @@ use crate::{
 
 /// How long connecting may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long connecting to one of several hosts may take.
+const CONNECT_LIMIT_OF_SEVERAL: Duration = Duration::from_secs(2);
 /// How long a statement may take, including the wait for row locks.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 /// A connection that was idle for longer is pinged before use: servers close idle ones.
@@ -22,6 +24,10 @@ const TRUSTED_IDLE: Duration = Duration::from_secs(1);
 /// A connection to a database server.
 pub(super) struct ServerConnection {
     pub(super) driver: Driver,
+    /// The number of the host that it goes to.
+    pub(super) node: usize,
+    /// Whether others could serve instead.
+    one_of_several: bool,
     used_at: Instant,
 }
 
@@ -31,23 +37,45 @@ pub(super) enum Driver {
 }
 
 impl ServerConnection {
-    pub(super) async fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
-        let opening = async {
-            Ok(match server.dialect {
-                Dialect::Mysql => Driver::Mysql(Box::new(mysql::MysqlConnection::open(server).await?)),
-                Dialect::Postgres => {
-                    Driver::Postgres(Box::new(postgres::PostgresConnection::open(server).await?))
+    /// Connects to the first of its hosts that takes changes, beginning with number `first`.
+    pub(super) async fn open(server: &ServerDatabase, first: usize) -> Result<Self, Trouble> {
+        let nodes = server.nodes.iter().enumerate();
+        let mut troubles = Vec::new();
+        for (node, of) in nodes.cycle().skip(first).take(server.nodes.len()) {
+            match Self::open_one(server, node).await {
+                // What is wrong with this user or its database is so on each host.
+                Err(trouble) if server.is_several() && trouble.is_absence() => {
+                    troubles.push((of.host.as_str(), trouble));
                 }
-            })
+                outcome => return outcome,
+            }
+        }
+        Err(Trouble::of_all(&troubles))
+    }
+
+    async fn open_one(server: &ServerDatabase, node: usize) -> Result<Self, Trouble> {
+        let one_of_several = server.is_several();
+        let opening = async {
+            let mut driver = match server.dialect {
+                Dialect::Mysql => Driver::Mysql(Box::new(mysql::MysqlConnection::open(server, node).await?)),
+                Dialect::Postgres => {
+                    Driver::Postgres(Box::new(postgres::PostgresConnection::open(server, node).await?))
+                }
+            };
+            if one_of_several {
+                driver.takes_changes().await?;
+            }
+            Ok(driver)
         };
         let hint = match server.dialect {
             // PostgreSQL waits for the client to speak first, MariaDB's client for the server.
             Dialect::Mysql => " (if it is PostgreSQL, write postgres:// for mysql://)",
             Dialect::Postgres => "",
         };
-        let late = || Trouble::Unreachable(format!("no answer within {} s{hint}", CONNECT_LIMIT.as_secs()));
-        let driver = timeout(CONNECT_LIMIT, opening).await.unwrap_or_else(|_| Err(late()))?;
-        Ok(Self { driver, used_at: Instant::now() })
+        let limit = if one_of_several { CONNECT_LIMIT_OF_SEVERAL } else { CONNECT_LIMIT };
+        let late = || Trouble::Unreachable(format!("no answer within {} s{hint}", limit.as_secs()));
+        let driver = timeout(limit, opening).await.unwrap_or_else(|_| Err(late()))?;
+        Ok(Self { driver, node, one_of_several, used_at: Instant::now() })
     }
 
     /// Whether the connection is alive, so that it can be trusted with a statement that must not be executed twice. One that
@@ -58,6 +86,8 @@ impl ServerConnection {
         }
         let pinging = async {
             match &mut self.driver {
+                // It may answer, and yet refuse every statement.
+                driver if self.one_of_several => driver.takes_changes().await.is_ok(),
                 Driver::Mysql(connection) => connection.ping().await,
                 Driver::Postgres(connection) => connection.ping().await,
             }
@@ -104,6 +134,22 @@ impl Driver {
         }
     }
 
+    /// Checks that it takes changes: an error if it is one of several servers, and not the one or ready to.
+    async fn takes_changes(&mut self) -> Result<(), Trouble> {
+        match self {
+            Self::Mysql(connection) => connection.takes_changes().await,
+            Self::Postgres(connection) => connection.takes_changes().await,
+        }
+    }
+
+    /// Commits. Several nodes may decide only now that another transaction was first.
+    async fn commit(&mut self) -> Result<(), StatementFailure> {
+        match self {
+            Self::Mysql(connection) => connection.commit().await,
+            Self::Postgres(connection) => connection.commit().await,
+        }
+    }
+
     /// Executes a statement and those that belong to it: all or nothing.
     async fn run_whole(
         &mut self,
@@ -113,12 +159,11 @@ impl Driver {
     ) -> Result<Reply, StatementFailure> {
         self.command("BEGIN").await.map_err(StatementFailure::Connection)?;
         let done = self.run_parts(wanted, first, then).await;
-        let end = match &done {
+        match &done {
             Err(StatementFailure::Connection(_)) => return done,
-            Ok(reply) if reply.has_changed() => "COMMIT",
-            _ => "ROLLBACK",
-        };
-        self.command(end).await.map_err(StatementFailure::Connection)?;
+            Ok(reply) if reply.has_changed() => self.commit().await?,
+            _ => self.command("ROLLBACK").await.map_err(StatementFailure::Connection)?,
+        }
         done
     }
 

@@ -18,20 +18,26 @@ use crate::{
 /// The oldest versions of MariaDB and MySQL that support generated columns in unique indexes correctly.
 const WANTED: [(u32, u32); 2] = [(10, 3), (8, 0)];
 const WANTED_TEXT: &str = "MariaDB 10.3 or MySQL 8.0";
-/// Values are never truncated or adjusted, and locks cover no more rows than are written.
+/// Values are never truncated or adjusted, and locks cover no more rows than are written. On a node of Galera every statement
+/// sees what any node has acknowledged before: 7 means reads, updates, deletes and inserts. MySQL takes `/*M!` as a comment.
 const SETTINGS: [&str; 2] = [
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO', \
-     innodb_lock_wait_timeout = 10",
+     innodb_lock_wait_timeout = 10 /*M! , wsrep_sync_wait = 7 */",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 ];
 
 static FAILED: RateLimitedLog = RateLimitedLog::new();
 
+/// What says whether a server takes changes. A node of Galera that is cut off from most of the others refuses what touches
+/// tables, and answers this.
+const TAKES_CHANGES: &str = "SHOW STATUS WHERE Variable_name IN ('wsrep_provider_name', 'wsrep_ready')";
+const READ_ONLY: &str = "SELECT CAST(@@global.read_only AS SIGNED)";
+
 pub(super) struct MysqlConnection(Conn);
 
 impl MysqlConnection {
-    pub(super) async fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
-        let mut connection = Conn::new(options(server)?).await.map_err(unopened)?;
+    pub(super) async fn open(server: &ServerDatabase, node: usize) -> Result<Self, Trouble> {
+        let mut connection = Conn::new(options(server, node)?).await.map_err(unopened)?;
         for setting in SETTINGS {
             connection.query_drop(setting).await.map_err(unopened)?;
         }
@@ -44,6 +50,23 @@ impl MysqlConnection {
 
     pub(super) async fn command(&mut self, sql: &str) -> Result<(), Trouble> {
         self.0.query_drop(sql).await.map_err(unopened)
+    }
+
+    pub(super) async fn takes_changes(&mut self) -> Result<(), Trouble> {
+        let status: Vec<(String, String)> = self.0.query(TAKES_CHANGES).await.map_err(unopened)?;
+        let read_only: Option<i64> = self.0.query_first(READ_ONLY).await.map_err(unopened)?;
+        match unready(&status, read_only.unwrap_or(0) != 0) {
+            Some(said) => Err(Trouble::NotReady(said.into())),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits. A node of Galera may say only now that a transaction on another was first.
+    pub(super) async fn commit(&mut self) -> Result<(), StatementFailure> {
+        self.0.query_drop("COMMIT").await.map_err(|error| match error {
+            Error::Server(error) if error.code == DEADLOCK => StatementFailure::RolledBack(error.to_string()),
+            error => StatementFailure::Connection(unopened(error)),
+        })
     }
 
     pub(super) async fn run(
@@ -77,10 +100,21 @@ impl MysqlConnection {
     }
 }
 
+/// Why a server takes no changes now.
+fn unready(status: &[(String, String)], read_only: bool) -> Option<&'static str> {
+    let value = |name: &str| status.iter().find(|(of, _)| of == name).map_or("", |(_, value)| value.as_str());
+    // Without Galera, MariaDB says OFF, too.
+    if !value("wsrep_provider_name").is_empty() && value("wsrep_ready") != "ON" {
+        return Some("it is not, or not yet, one of most of the nodes (wsrep_ready is OFF)");
+    }
+    read_only.then_some("it is read-only")
+}
+
 /// Brings the tables up to date. Tables are not created in transactions here, so `GET_LOCK` keeps other programs out
 /// meanwhile. The lock ends with the connection.
 pub(super) async fn migrate(
     server: &ServerDatabase,
+    node: usize,
     session: &mut MysqlConnection,
     schema: &Schema,
 ) -> Result<Result<(), refinery::Error>, Trouble> {
@@ -94,7 +128,7 @@ pub(super) async fn migrate(
         return Err(Trouble::Other("another program is creating its tables and does not finish".into()));
     }
     let one = PoolConstraints::new(1, 1).map(|constraints| PoolOpts::default().with_constraints(constraints));
-    let mut pool = Pool::new(OptsBuilder::from_opts(options(server)?).pool_opts(one));
+    let mut pool = Pool::new(OptsBuilder::from_opts(options(server, node)?).pool_opts(one));
     let migrated = match schema.runner(|step| step.mysql) {
         Ok(runner) => runner.run_async(&mut pool).await.map(drop),
         Err(error) => Err(error),
@@ -118,9 +152,9 @@ fn is_new_enough(version: &str) -> bool {
 }
 
 /// The driver's options. It uses TCP even on this host, so that sweeps find the database by its socket.
-fn options(server: &ServerDatabase) -> Result<Opts, Trouble> {
-    let options =
-        Opts::from_url(&server.driver_url).map_err(|_| Trouble::Other("its URL is malformed".into()))?;
+fn options(server: &ServerDatabase, node: usize) -> Result<Opts, Trouble> {
+    let url = server.nodes.get(node).map_or("", |node| node.driver_url.as_str());
+    let options = Opts::from_url(url).map_err(|_| Trouble::Other("its URL is malformed".into()))?;
     let password = server
         .password
         .as_ref()
@@ -150,6 +184,8 @@ const RIGHTS: [u16; 4] = [1044, 1142, 1143, 1227];
 const NO_DATABASE: u16 = 1049;
 /// The server closes the connection: it shuts down, or the connection was killed or idle for too long.
 const CLOSING: [u16; 5] = [1053, 1927, 4031, 1077, 1079];
+/// A node of Galera is cut off from the others; the commit failed, and may have reached them; the server is read-only.
+const LEFT: [u16; 4] = [1047, 1180, 1290, 1836];
 
 /// Why a connection could not be opened.
 fn unopened(error: Error) -> Trouble {
@@ -192,7 +228,7 @@ pub(super) fn trouble_of(error: &(dyn std::error::Error + 'static)) -> Option<Tr
 
 fn failure(error: Error, statement: &Statement) -> StatementFailure {
     match error {
-        Error::Server(error) if CLOSING.contains(&error.code) => {
+        Error::Server(error) if CLOSING.contains(&error.code) || LEFT.contains(&error.code) => {
             StatementFailure::Connection(Trouble::Lost(error.to_string()))
         }
         Error::Server(error) if error.code == DEADLOCK => StatementFailure::RolledBack(error.to_string()),
@@ -254,6 +290,19 @@ mod tests {
         for old in ["10.2.9-MariaDB", "5.5.68-MariaDB", "5.7.44-log", "", "x.y"] {
             assert!(!is_new_enough(old), "{old}");
         }
+    }
+
+    #[test]
+    fn a_node_that_takes_no_changes_is_told_from_a_server_of_its_own() {
+        let status = |provider: &str, ready: &str| {
+            [("wsrep_provider_name", provider), ("wsrep_ready", ready)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        };
+        assert_eq!(unready(&status("Galera", "ON"), false), None);
+        assert_eq!(unready(&status("", "OFF"), false), None, "MariaDB without Galera");
+        assert_eq!(unready(&[], false), None, "MySQL");
+        assert!(unready(&status("Galera", "OFF"), false).is_some_and(|said| said.contains("wsrep_ready")));
+        assert_eq!(unready(&status("", "OFF"), true), Some("it is read-only"));
     }
 
     #[test]

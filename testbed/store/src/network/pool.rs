@@ -37,6 +37,9 @@ static CONNECTION_LOST: RateLimitedLog = RateLimitedLog::new();
 /// The state that the connections share. They all run on one thread.
 pub(super) struct ConnectionPool {
     server: ServerDatabase,
+    /// The number of the host that the next connection goes to first: the last that took one, so that all go to one as
+    /// long as it serves.
+    node: Cell<usize>,
     connections_max: usize,
     commits: Commits,
     queue: RefCell<VecDeque<QueuedStatement>>,
@@ -64,6 +67,7 @@ impl ConnectionPool {
     pub(super) fn new(server: ServerDatabase, waiting: Arc<AtomicUsize>, options: &Options) -> Rc<Self> {
         Rc::new(Self {
             server,
+            node: Cell::new(0),
             connections_max: options.connections.max(1),
             commits: options.commits.clone(),
             queue: RefCell::default(),
@@ -127,8 +131,9 @@ impl ConnectionPool {
     /// Runs a connection, and replaces it when it is lost as long as statements wait.
     async fn work(self: Rc<Self>) {
         loop {
-            match ServerConnection::open(&self.server).await {
+            match ServerConnection::open(&self.server, self.first_node()).await {
                 Ok(connection) => {
+                    self.note_node(connection.node);
                     self.connected.set(self.connected.get() + 1);
                     if self.outage.borrow_mut().ends() {
                         // As loud as the trouble, so that its end is not missed.
@@ -147,6 +152,21 @@ impl ConnectionPool {
             }
         }
         self.connections.set(self.connections.get() - 1);
+    }
+
+    /// The number of the host to connect to first.
+    fn first_node(&self) -> usize {
+        if self.server.balance { fastrand::usize(..self.server.nodes.len()) } else { self.node.get() }
+    }
+
+    fn note_node(&self, node: usize) {
+        let before = self.node.replace(node);
+        if before == node || self.server.balance {
+            return;
+        }
+        if let Some(node) = self.server.nodes.get(node) {
+            tracing::warn!(host = node.host, "the database is now used at another of its hosts");
+        }
     }
 
     async fn take_statements(&self, mut connection: ServerConnection) {

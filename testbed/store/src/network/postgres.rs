@@ -25,8 +25,9 @@ use crate::{
 /// Roughly the oldest version that is still maintained.
 const WANTED: i32 = 120_000;
 const WANTED_TEXT: &str = "PostgreSQL 12";
-/// A reply means that the commit is on disk, whatever the server's default.
-const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'";
+/// A reply means that the commit is on disk, also that of a synchronous standby, whatever the server's defaults. When a commit
+/// takes longer than `statement_timeout`, the server would stop waiting for the standby, and acknowledge it.
+const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = 0";
 
 static FAILED: RateLimitedLog = RateLimitedLog::new();
 
@@ -36,9 +37,9 @@ pub(super) struct PostgresConnection {
 }
 
 impl PostgresConnection {
-    pub(super) async fn open(server: &ServerDatabase) -> Result<Self, Trouble> {
-        let mut config: Config =
-            server.driver_url.parse().map_err(|_| Trouble::Other("its URL is malformed".into()))?;
+    pub(super) async fn open(server: &ServerDatabase, node: usize) -> Result<Self, Trouble> {
+        let url = server.nodes.get(node).map_or("", |node| node.driver_url.as_str());
+        let mut config: Config = url.parse().map_err(|_| Trouble::Other("its URL is malformed".into()))?;
         if let Some(password) = &server.password {
             config.password(password);
         }
@@ -61,6 +62,22 @@ impl PostgresConnection {
 
     pub(super) async fn command(&mut self, sql: &str) -> Result<(), Trouble> {
         self.client.batch_execute(sql).await.map_err(|error| unopened(&error))
+    }
+
+    pub(super) async fn takes_changes(&mut self) -> Result<(), Trouble> {
+        let reply = self.client.query_one("SELECT current_setting('transaction_read_only')", &[]).await;
+        let read_only: String = reply.and_then(|row| row.try_get(0)).map_err(|error| unopened(&error))?;
+        match read_only.as_str() {
+            "on" => Err(Trouble::NotReady("it is read-only, as a standby is".into())),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn commit(&mut self) -> Result<(), StatementFailure> {
+        self.client.batch_execute("COMMIT").await.map_err(|error| match error.code() {
+            Some(code) if is_rolled_back(code) => StatementFailure::RolledBack(chain(&error)),
+            _ => StatementFailure::Connection(unopened(&error)),
+        })
     }
 
     pub(super) async fn run(
@@ -236,14 +253,19 @@ fn is_closing(code: &SqlState) -> bool {
     [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT].contains(code)
 }
 
+/// Whether the server rolled the transaction back, and it may be retried.
+fn is_rolled_back(code: &SqlState) -> bool {
+    [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(code)
+}
+
 fn failure(error: &Error, statement: &Statement) -> StatementFailure {
     let Some(code) = error.code() else {
         return StatementFailure::Connection(Trouble::Lost(chain(error)));
     };
-    if is_closing(code) {
+    if is_closing(code) || *code == SqlState::READ_ONLY_SQL_TRANSACTION {
         return StatementFailure::Connection(Trouble::Lost(chain(error)));
     }
-    if [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(code) {
+    if is_rolled_back(code) {
         return StatementFailure::RolledBack(chain(error));
     }
     // The message may contain values; the code does not.

@@ -42,8 +42,9 @@ impl NetworkSetup {
     pub(crate) fn open(server: &ServerDatabase, schema: &Schema) -> Result<Self, OpenError> {
         let failed = |trouble| server_error(schema.name, server, trouble);
         let mut connection = connect(server, schema.name, START_WAIT_MAX)?;
+        let node = connection.connection.node;
         let migrated = connection.wait(async |connection| match &mut connection.driver {
-            Driver::Mysql(driver) => mysql::migrate(server, driver, schema).await,
+            Driver::Mysql(driver) => mysql::migrate(server, node, driver, schema).await,
             Driver::Postgres(driver) => postgres::migrate(driver, schema).await,
         });
         migrated.map_err(failed)?.map_err(|error| refused(&error, server, schema))?;
@@ -126,7 +127,7 @@ impl Blocking {
     /// Connects. The outer error is this machine's, the inner one the server's.
     fn open(server: &ServerDatabase) -> io::Result<Result<Self, Trouble>> {
         let (runtime, tasks) = (new_runtime()?, LocalSet::new());
-        let connection = tasks.block_on(&runtime, ServerConnection::open(server));
+        let connection = tasks.block_on(&runtime, ServerConnection::open(server, server.node_for_setup()));
         Ok(connection.map(|connection| Self { connection, tasks, runtime }))
     }
 

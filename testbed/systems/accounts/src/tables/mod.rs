@@ -66,11 +66,12 @@ impl Tables {
         expires_at_s: i64,
     ) -> Result<(), StoreError> {
         let delete = Statement::new("DELETE FROM sessions WHERE expires_at_s <= ?").with(now_s());
-        self.store.execute(delete).await?;
+        self.store.execute(delete.repeatable(true)).await?;
         let insert =
             "INSERT INTO sessions (token_digest, name, expires_at_s, credential_version) VALUES (?, ?, ?, ?)";
         let insert = Statement::new(insert).with(&digest[..]).with(of.user.name.as_str()).with(expires_at_s);
-        self.store.execute(insert.with(of.credential_version)).await.map(drop)
+        // No two sessions have the same digest: one that is there already was inserted by a try whose reply was lost.
+        self.store.insert(insert.with(of.credential_version).repeatable(true)).await.map(drop)
     }
 
     /// The account of a valid session, and when the session expires (Unix seconds). A session ends when it expires, when its
