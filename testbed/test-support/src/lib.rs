@@ -7,3 +7,4 @@
 pub mod browser;
 pub mod database_servers;
 pub mod http;
+pub mod replicated;
