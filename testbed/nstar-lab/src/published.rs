@@ -41,6 +41,7 @@ const EXPERIMENTS: &[Published] = compiled_in![
     "booking",
     "booking-mix",
     "booking-data",
+    "booking-galera",
     "p2p-nodes",
     "p2p-file-size",
     "p2p-file-size-whole",

@@ -18,9 +18,9 @@ pub(crate) struct ServeDatabase {
     /// Kind of database server
     #[arg(value_enum)]
     pub kind: DatabaseKind,
-    /// Port to listen on, on 127.0.0.1
-    #[arg(long, value_name = "PORT")]
-    pub port: u16,
+    /// Port to listen on, on 127.0.0.1; for galera one for each node
+    #[arg(long, value_name = "PORT", required = true)]
+    pub port: Vec<u16>,
     /// Size of its cache, MiB
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(16..=65_536))]
     pub cache: u32,
@@ -39,6 +39,8 @@ pub(crate) struct ServeDatabase {
 pub(crate) enum DatabaseKind {
     Mariadb,
     Postgres,
+    /// MariaDB on several nodes
+    Galera,
 }
 
 /// What a database can be filled with.
@@ -69,7 +71,7 @@ pub(crate) enum Prove {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProveBookings {
-    /// The database: a path (SQLite), mysql://.. or postgres://..
+    /// The database: a path (SQLite), mysql://.. or postgres://..; of several hosts, all must hold the same
     #[arg(long, value_name = "URL")]
     pub database: Database,
     #[command(flatten)]

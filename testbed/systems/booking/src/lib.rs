@@ -36,6 +36,6 @@ pub use self::{
     api::BookingApi,
     options::{BookingError, Options},
     service::{BookingFactory, factory},
-    tables::{Census, FillError, census, fill, full_days},
+    tables::{Census, FillError, census, digest, fill, full_days},
     values::guest::IdPolicy,
 };

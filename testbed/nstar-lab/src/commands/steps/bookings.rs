@@ -2,13 +2,14 @@
 
 use std::fs;
 
-use booking::{Census, census, full_days};
+use booking::{BookingError, Census, census, digest, full_days};
 use nstar::{
     exit::{Exit, Failure},
     output,
 };
 use serde::Deserialize;
 use serve::with_password;
+use store::Database;
 
 use super::ProveBookings;
 
@@ -31,12 +32,26 @@ pub(crate) fn prove(flags: &ProveBookings) -> Result<Exit, Failure> {
     let database = with_password(&flags.database, &flags.login)?;
     // Exit status 1 is kept for a broken promise.
     let held = census(&database).map_err(Failure::usage)?;
+    let agree = hosts_agree(&database).map_err(Failure::usage)?;
     let (booked, cancelled) = (told(&totals, "POST"), told(&totals, "DELETE"));
     // Only refusals need it, and it takes long.
     let full_days = if booked.refused > 0 { full_days(&database).map_err(Failure::usage)? } else { 0 };
-    let proof = bookings(booked, cancelled, held, full_days);
+    let proof = bookings(booked, cancelled, held, full_days).with(agree);
     output::print(&format!("{}\n", proof.json()))?;
     Ok(if proof.holds { Exit::Done } else { Exit::Failed })
+}
+
+/// Compares all bookings on the hosts of a database, if it has several.
+fn hosts_agree(database: &Database) -> Result<Finding, BookingError> {
+    let hosts = database.each_host();
+    let digests = hosts.iter().map(digest).collect::<Result<Vec<_>, _>>()?;
+    Ok(match (&digests[..], hosts.len()) {
+        ([] | [_], _) => (true, String::new()),
+        ([first, others @ ..], count) if others.iter().all(|other| other == first) => {
+            (true, format!("All {count} nodes hold the same."))
+        }
+        (_, count) => (false, format!("THE {count} NODES HOLD DIFFERENT BOOKINGS.")),
+    })
 }
 
 /// What clients were told about the requests of one method.
@@ -61,6 +76,15 @@ struct Proof {
 }
 
 impl Proof {
+    /// The proof with a further finding.
+    fn with(mut self, (holds, text): Finding) -> Self {
+        self.holds &= holds;
+        if !text.is_empty() {
+            self.text = format!("{} {text}", self.text);
+        }
+        self
+    }
+
     fn json(&self) -> serde_json::Value {
         let counts = self.counts.iter().map(|(name, count)| ((*name).to_owned(), (*count).into()));
         let text = [("text".to_owned(), self.text.clone().into())];
@@ -248,6 +272,27 @@ mod tests {
         let proof = bookings(booked, NONE, census(&database).expect("a census"), 0);
         assert!(!proof.holds && proof.text.contains("BOOKED TWICE"), "{}", proof.text);
         assert!(proof.text.contains("1 THAT NOBODY ASKED FOR"), "{}", proof.text);
+    }
+
+    #[test]
+    fn nodes_that_differ_break_the_proof() {
+        let held = Census { booked: 1, ..Census::default() };
+        let proof = |finding: Finding| bookings(told(1, 0), NONE, held, 0).with(finding);
+        assert!(
+            proof((true, "All 3 nodes hold the same.".into()))
+                .text
+                .ends_with("twice. All 3 nodes hold the same.")
+        );
+        assert!(!proof((false, "THEY DIFFER.".into())).holds);
+        assert!(proof((true, String::new())).text.ends_with("twice."));
+    }
+
+    #[test]
+    fn a_file_agrees_with_itself_in_silence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let database = Database::Sqlite(folder.path().join("booking.db"));
+        drop(booking::factory(booking::Options::new(database.clone())).expect("a new database"));
+        assert_eq!(hosts_agree(&database).expect("a digest"), (true, String::new()));
     }
 
     proptest! {

@@ -8,6 +8,9 @@ use store::{Database, Row, Statement, Store, StoreError};
 use super::{SCHEMA, Tables, period, prepared};
 use crate::{options::BookingError, values::room::Period};
 
+/// How many bookings are read at once for a digest.
+const ROWS_AT_ONCE: i64 = 10_000;
+
 /// A page of the audit, in the order of booking.
 #[derive(Debug, Serialize)]
 pub(crate) struct AuditList {
@@ -90,6 +93,26 @@ pub fn census(database: &Database) -> Result<Census, BookingError> {
         "SELECT COUNT(*) FROM (SELECT room FROM standing GROUP BY room, day, slot HAVING COUNT(*) > 1) AS twice",
     ))?;
     Ok(Census { booked: count(&made, 0), cancelled: count(&made, 1), twice: count(&twice, 0) })
+}
+
+/// A digest of all bookings, to compare what several hosts of one database hold. Blocks; it reads the whole table.
+///
+/// # Errors
+/// When the database cannot be opened.
+pub fn digest(database: &Database) -> Result<[u8; 32], BookingError> {
+    let mut setup = Store::prepare(database, &SCHEMA)?;
+    let select = "SELECT id, room, day, slot, name, aadhaar_hash, version, booked_at_us, cancelled_at_us FROM bookings \
+                  WHERE id > ? ORDER BY id LIMIT ?";
+    let (mut hasher, mut after) = (blake3::Hasher::new(), i64::MIN);
+    loop {
+        let rows = setup.query(&Statement::new(select).with(after).with(ROWS_AT_ONCE))?;
+        let Some(last) = rows.last().and_then(|row| row.int(0).ok()) else { break };
+        for row in &rows {
+            hasher.update(format!("{row:?}").as_bytes());
+        }
+        after = last;
+    }
+    Ok(*hasher.finalize().as_bytes())
 }
 
 /// Counts the days on which every room that is booked by whole days has been booked at some time. Blocks; it reads the

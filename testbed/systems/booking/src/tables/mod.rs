@@ -7,7 +7,7 @@ pub(crate) use self::{
     rooms::{NewRoom, RoomTable, first_rooms},
 };
 pub use self::{
-    audit::{Census, census, full_days},
+    audit::{Census, census, digest, full_days},
     prepared::{FillError, fill},
 };
 use crate::values::{
