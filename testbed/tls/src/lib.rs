@@ -14,6 +14,7 @@ mod identity;
 mod keyed;
 mod keys;
 mod pem;
+mod published;
 mod renewable;
 mod tls_session;
 mod trust;

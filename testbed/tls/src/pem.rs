@@ -16,7 +16,10 @@ use rustls::{
 };
 use zeroize::Zeroizing;
 
-use crate::validity::{Validity, refused};
+use crate::{
+    published::Texts,
+    validity::{Validity, refused},
+};
 
 /// The user who may change every file anyway.
 const ROOT: u32 = 0;
@@ -118,9 +121,14 @@ pub(crate) struct Pair {
 }
 
 /// Reads a certificate and its key.
-pub(crate) fn read_pair(certificate: &Path, key: &Path) -> Result<Pair, IdentityError> {
-    let chain = read_chain(certificate)?;
-    let private = read_key(key)?;
+pub(crate) fn read_pair(certificate: &Path, key: &Path) -> Result<(Pair, Texts), IdentityError> {
+    let texts = Texts { certificate: read_certificate(certificate)?, key: read_key(key)? };
+    Ok((pair_of(certificate, key, &texts)?, texts))
+}
+
+/// The certificate and its key in texts that were read from these files.
+pub(crate) fn pair_of(certificate: &Path, key: &Path, texts: &Texts) -> Result<Pair, IdentityError> {
+    let (chain, private) = (chain_in(certificate, &texts.certificate)?, key_in(key, &texts.key)?);
     let validity = Validity::of(&chain);
     let cautions = not_valid_now(certificate, &chain).into_iter().chain(key_shared(key)).collect();
     let certified = CertifiedKey::from_der(chain, private, &ring::default_provider());
@@ -138,26 +146,30 @@ pub(crate) fn unusable(certificate: &Path, key: &Path, error: rustls::Error) -> 
     }
 }
 
-fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
-    let text = read(path).map_err(|source| IdentityError::Unreadable {
-        what: "certificate",
-        path: path.into(),
-        source,
-    })?;
-    let chain = certificates(&text);
+fn read_certificate(path: &Path) -> Result<Zeroizing<Vec<u8>>, IdentityError> {
+    let unreadable = |source| IdentityError::Unreadable { what: "certificate", path: path.into(), source };
+    read(path).map(Zeroizing::new).map_err(unreadable)
+}
+
+fn chain_in(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let chain = certificates(text);
     if chain.is_empty() { Err(IdentityError::NoCertificate { path: path.into() }) } else { Ok(chain) }
 }
 
-fn read_key(path: &Path) -> Result<rustls::pki_types::PrivateKeyDer<'static>, IdentityError> {
+fn read_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, IdentityError> {
     let unreadable = |source| IdentityError::Unreadable { what: "key", path: path.into(), source };
     let text = Zeroizing::new(read(path).map_err(unreadable)?);
     let (owner, user) = (fs::metadata(path).map_err(unreadable)?.uid(), geteuid().as_raw());
     if owner != user && owner != ROOT {
         return Err(IdentityError::KeyNotOurs { path: path.into(), user });
     }
-    key(&text).ok_or_else(|| {
+    Ok(text)
+}
+
+fn key_in(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, IdentityError> {
+    key(text).ok_or_else(|| {
         let path = path.into();
-        if holds_encrypted_key(&text) {
+        if holds_encrypted_key(text) {
             IdentityError::KeyEncrypted { path }
         } else {
             IdentityError::NoKey { path }

@@ -5,10 +5,7 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::Ordering::{Relaxed, SeqCst},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -19,7 +16,8 @@ use rustls::{
 };
 
 use crate::{
-    pem::{Caution, IdentityError, read_pair},
+    pem::{Caution, IdentityError, pair_of, read_pair},
+    published::{Published, Texts},
     validity::Validity,
 };
 
@@ -29,18 +27,16 @@ const CHECK_EVERY: Duration = Duration::from_secs(5);
 /// What identifies a version of a file: device, inode, length, and time of modification. `None` if it cannot be read.
 type Version = Option<(u64, u64, u64, i64, i64)>;
 
-/// Two numbers that forked processes share: which version of the files was logged last, so that one process logs each; and how
-/// often they were read because somebody asked for it.
-const LOGGED: usize = 0;
-const RELOADS: usize = 1;
-
 /// A certificate and its key that are reloaded when their files change or somebody asks for it.
 pub(crate) struct Renewable {
     certificate: PathBuf,
     key: PathBuf,
     check_every: Duration,
     loaded: Mutex<Loaded>,
-    shared: Atomics,
+    /// One number, shared with forked processes: which version of the files was logged last. One process logs each.
+    logged: Atomics,
+    /// What was read because somebody asked for it.
+    published: Published,
 }
 
 /// What was read from the files.
@@ -56,12 +52,19 @@ impl Renewable {
     /// Reads both files. Returns warnings for their owner too.
     pub(crate) fn open(certificate: &Path, key: &Path) -> Result<(Self, Vec<Caution>), IdentityError> {
         let versions = [certificate, key].map(version);
-        let read = read_pair(certificate, key)?;
+        let (read, _) = read_pair(certificate, key)?;
         let (pair, validity, checked_at) = (read.certified, read.validity, Instant::now());
         let loaded = Mutex::new(Loaded { pair, validity, versions, checked_at, reloads: 0 });
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
         Ok((
-            Self { certificate, key, check_every: CHECK_EVERY, loaded, shared: Atomics::new(2) },
+            Self {
+                certificate,
+                key,
+                check_every: CHECK_EVERY,
+                loaded,
+                logged: Atomics::new(1),
+                published: Published::new(),
+            },
             read.cautions,
         ))
     }
@@ -81,17 +84,18 @@ impl Renewable {
         drop(self.up_to_date());
     }
 
-    /// Reads the files, and has other processes do so at their next handshake. Returns false if they cannot be used: the
-    /// previous certificate stays in use, here and there.
+    /// Reads the files, and has other processes show at their next handshake what was read here, whatever is in the files by
+    /// then. Returns false if they cannot be used: the previous certificate stays in use, here and there.
     pub(crate) fn reload(&self) -> bool {
         let mut loaded = self.loaded();
         let read = self.read(&mut loaded);
         // Others have nothing to add.
         self.logs(&loaded.versions);
+        let read = read.map(|(cautions, texts)| {
+            loaded.reloads = self.published.publish(&texts);
+            cautions
+        });
         self.log(&read);
-        if read.is_ok() {
-            loaded.reloads = self.shared[RELOADS].fetch_add(1, SeqCst) + 1;
-        }
         read.is_ok()
     }
 
@@ -106,13 +110,13 @@ impl Renewable {
 
     fn up_to_date(&self) -> MutexGuard<'_, Loaded> {
         let mut loaded = self.loaded();
-        let reloads = self.shared[RELOADS].load(SeqCst);
-        let was_asked = reloads != loaded.reloads;
-        if was_asked || loaded.checked_at.elapsed() >= self.check_every {
-            loaded.reloads = reloads;
+        if self.published.count() != loaded.reloads {
+            self.take_published(&mut loaded);
+        }
+        if loaded.checked_at.elapsed() >= self.check_every {
             loaded.checked_at = Instant::now();
-            if was_asked || self.versions() != loaded.versions {
-                let read = self.read(&mut loaded);
+            if self.versions() != loaded.versions {
+                let read = self.read(&mut loaded).map(|(cautions, _)| cautions);
                 if self.logs(&loaded.versions) {
                     self.log(&read);
                 }
@@ -121,12 +125,25 @@ impl Renewable {
         loaded
     }
 
+    /// Takes what another process has read and found to be good.
+    fn take_published(&self, loaded: &mut Loaded) {
+        let (reloads, texts) = self.published.last();
+        loaded.reloads = reloads;
+        let read = match &texts {
+            Some(texts) => pair_of(&self.certificate, &self.key, texts),
+            None => read_pair(&self.certificate, &self.key).map(|(read, _)| read),
+        };
+        if let Ok(read) = read {
+            (loaded.pair, loaded.validity) = (read.certified, read.validity);
+        }
+    }
+
     /// Reads the files. What was loaded stays if they cannot be used.
-    fn read(&self, loaded: &mut Loaded) -> Result<Vec<Caution>, IdentityError> {
+    fn read(&self, loaded: &mut Loaded) -> Result<(Vec<Caution>, Texts), IdentityError> {
         loaded.versions = self.versions();
-        let read = read_pair(&self.certificate, &self.key)?;
+        let (read, texts) = read_pair(&self.certificate, &self.key)?;
         (loaded.pair, loaded.validity) = (read.certified, read.validity);
-        Ok(read.cautions)
+        Ok((read.cautions, texts))
     }
 
     fn versions(&self) -> [Version; 2] {
@@ -151,7 +168,7 @@ impl Renewable {
             seconds.wrapping_mul(1_000_000_000).wrapping_add(*nanoseconds).cast_unsigned()
         });
         let written = written.fold(1, u64::wrapping_add);
-        self.shared[LOGGED].swap(written, Relaxed) != written
+        self.logged[0].swap(written, Relaxed) != written
     }
 }
 
@@ -232,8 +249,10 @@ mod tests {
         fs::write(&key, "no key").unwrap();
         assert!(!renewable.reload() && shown() == second, "the old one stays");
         let third = write(folder.path(), true);
-        // As if another process had been asked.
-        renewable.shared[RELOADS].fetch_add(1, SeqCst);
+        // As if another process had been asked, and the files were broken before this one shakes hands.
+        let (_, texts) = read_pair(&certificate, &key).unwrap();
+        fs::write(&key, "no key").unwrap();
+        renewable.published.publish(&texts);
         assert!(shown() == third && renewable.validity().is_some());
     }
 
