@@ -18,13 +18,15 @@ use crate::{
 /// The oldest versions of MariaDB and MySQL that support generated columns in unique indexes correctly.
 const WANTED: [(u32, u32); 2] = [(10, 3), (8, 0)];
 const WANTED_TEXT: &str = "MariaDB 10.3 or MySQL 8.0";
-/// Values are never truncated or adjusted, and locks cover no more rows than are written. On a node of Galera every statement
-/// sees what any node has acknowledged before: 7 means reads, updates, deletes and inserts. MySQL takes `/*M!` as a comment.
+/// Values are never truncated or adjusted, and locks cover no more rows than are written.
 const SETTINGS: [&str; 2] = [
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO', \
-     innodb_lock_wait_timeout = 10 /*M! , wsrep_sync_wait = 7 */",
+     innodb_lock_wait_timeout = 10",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 ];
+
+/// On a node of Galera every statement sees what any node has acknowledged before: 7 means reads, updates, deletes and inserts.
+const SEES_ALL: &str = "SET SESSION wsrep_sync_wait = 7";
 
 static FAILED: RateLimitedLog = RateLimitedLog::new();
 
@@ -40,6 +42,11 @@ impl MysqlConnection {
         let mut connection = Conn::new(options(server, node)?).await.map_err(unopened)?;
         for setting in SETTINGS {
             connection.query_drop(setting).await.map_err(unopened)?;
+        }
+        match connection.query_drop(SEES_ALL).await {
+            // MySQL, or MariaDB built without Galera.
+            Err(Error::Server(error)) if error.code == UNKNOWN_VARIABLE => {}
+            other => other.map_err(unopened)?,
         }
         Ok(Self(connection))
     }
@@ -176,6 +183,7 @@ fn encrypted(encryption: &Encryption) -> Result<SslOpts, Trouble> {
 // Numbers of errors, from MariaDB's and MySQL's manuals.
 const DUPLICATE: u16 = 1062;
 const DEADLOCK: u16 = 1213;
+const UNKNOWN_VARIABLE: u16 = 1193;
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const DISK_FULL: [u16; 3] = [1021, 1041, 1114];
 const TOO_MANY: [u16; 3] = [1040, 1203, 1226];
