@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    io::ErrorKind,
     os::unix::{fs::FileExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command},
@@ -30,7 +31,13 @@ impl Sleeper {
     fn start(program: &Path) -> Self {
         let mut command = Command::new(program);
         command.arg0("sleep").arg("1000");
-        Self(command.spawn().expect("it starts"))
+        loop {
+            match command.spawn() {
+                // Another test forked while the program was being written: its child has the file open until it is a program.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => thread::yield_now(),
+                started => return Self(started.expect("it starts")),
+            }
+        }
     }
 
     fn pid(&self) -> u32 {
