@@ -152,9 +152,11 @@ fn a_certificate_that_will_expire_is_told_before_and_no_more_once_it_is_renewed(
     assert!(!server.finish().exits(0).stderr.contains("expires"));
 }
 
-/// Runs a command on a terminal of its own, and closes that once the command says that it listens.
+/// Runs a command on a terminal of its own, and closes that once the command says that it listens. SIGHUP is not ignored, also
+/// where these tests run under `nohup`.
 const HANG_UP: &str = r#"
-import os, pty, sys
+import os, pty, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 pid, master = pty.fork()
 if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])
 seen = b""
