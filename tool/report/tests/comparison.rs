@@ -132,6 +132,22 @@ fn what_is_written_is_read_back_and_satisfies_the_schema() {
     assert_eq!(errors, [""; 0]);
 }
 
+#[test]
+fn a_first_whose_figure_is_a_lower_bound_has_at_least_that() {
+    let mut read = parse(include_str!("golden/study-1.json")).unwrap();
+    let first = OrderFinding::First {
+        variant: "epoll".into(),
+        throughput_per_s: 800.0,
+        next: "poll".into(),
+        times_next: 1.3,
+        at_least: true,
+    };
+    read.works[0].ranking = vec![first];
+    let text = terminal(&read, &TerminalOptions { width: 400, ..TerminalOptions::default() });
+    let said = "epoll is first with at least 800 req/s, at least 1.3 times the next, poll.";
+    assert!(text.contains(said), "{text}");
+}
+
 /// A file from when comparisons were called studies.
 #[test]
 fn a_file_of_the_first_format_stays_readable() {

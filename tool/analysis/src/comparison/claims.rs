@@ -14,6 +14,8 @@ use crate::ticks::{ErrorKind, failures};
 const SAME_WITHIN: f64 = 1.15;
 /// Failures by which a system turns requests away. A server that has no room resets connections, or says so.
 const DENIALS: [ErrorKind; 3] = [ErrorKind::Refused, ErrorKind::Reset, ErrorKind::Unavailable];
+/// Fewer denials than this share of the requests may be chance, such as a connection that the server closed as a request came.
+const DENIED: f64 = 0.001;
 
 /// Something that a publication claims.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -270,7 +272,7 @@ fn denied(work: &Workload, entry: &Entry) -> Case {
     }
     let ended = entry.completed.saturating_add(failures(&entry.errors));
     let share = denied as f64 / ended as f64;
-    case(work, &entry.variant, Some(denied > 0), Seen::Denied { share })
+    case(work, &entry.variant, decided(share >= DENIED, denied == 0), Seen::Denied { share })
 }
 
 fn proven(work: &Workload, entry: &Entry) -> Case {

@@ -26,6 +26,9 @@ pub enum OrderFinding {
         next: String,
         /// Its throughput over that of the next.
         times_next: f64,
+        /// Whether its throughput is only a lower bound.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        at_least: bool,
     },
     /// One variant is first by CPU time per request, as the generator was the limit.
     Cheapest {

@@ -287,6 +287,7 @@ impl<'a> Order<'a> {
                     || first.entry.throughput_per_s / next.entry.throughput_per_s,
                     |over| over.ratio,
                 ),
+                at_least: first.entry.lower_bound,
             },
         }
     }
@@ -382,6 +383,7 @@ mod tests {
             throughput_per_s: 1_200.0,
             next: "uring".to_owned(),
             times_next: 1.2,
+            at_least: false,
         };
         assert_eq!(work.ranking[0], first);
         let OrderFinding::Last { variant, of_fastest: Some(share), of_compared: false } = &work.ranking[1]
@@ -486,6 +488,7 @@ mod tests {
         let work = ordered(vec![limited, entry("poll", 500.0, 0.01), entry("aio", 400.0, 0.01)]);
         let shares: Vec<_> = work.entries.iter().map(|entry| entry.of_fastest.map(|of| of.ratio)).collect();
         assert_eq!(shares, [Some(1.0), None, None]);
+        assert!(matches!(&work.ranking[0], OrderFinding::First { at_least: true, .. }), "{:?}", work.ranking);
         assert_eq!(
             work.entries.iter().map(|entry| entry.place).collect::<Vec<_>>(),
             [1, 2, 3].map(|n| Some([n, n]))

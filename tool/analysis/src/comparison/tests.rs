@@ -427,6 +427,17 @@ fn only_refusals_are_denials() {
     assert_eq!((denied(ErrorKind::TimedOut, 10_000), denied(ErrorKind::TimedOut, 0)), (Some(false), None));
 }
 
+/// One connection that was reset among a million requests met the claim that clients are denied.
+#[test]
+fn a_few_denials_decide_nothing() {
+    let denied = |resets: u64| {
+        let errors = ErrorCounts::from([(ErrorKind::Reset, resets)]);
+        let entries = vec![Entry { completed: 1_000_000, errors, ..entry("1", 100.0, [1, 1]) }];
+        met(&comparison(vec![("w", entries)]), Requirement::Denied)
+    };
+    assert_eq!([0, 1, 2_000].map(denied), [Some(false), None, Some(true)]);
+}
+
 /// Ours levels off where the published curve was never looked at.
 #[test]
 fn shapes_are_compared_over_the_users_that_both_had() {

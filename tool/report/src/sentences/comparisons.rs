@@ -12,11 +12,13 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
     match finding {
         OrderFinding::NothingComparable => "Nothing was measured that can be compared.".to_owned(),
         OrderFinding::OnlyOne { variant } => format!("Only {variant} was measured, so there is no order."),
-        OrderFinding::First { variant, throughput_per_s, next, times_next } => format!(
-            "{variant} is first with {} req/s, {} times the next, {next}.",
-            number::quantity(*throughput_per_s),
-            number::quantity(*times_next)
-        ),
+        OrderFinding::First { variant, throughput_per_s, next, times_next, at_least } => {
+            let at_least = if *at_least { "at least " } else { "" };
+            let [per_s, times] = [*throughput_per_s, *times_next].map(number::quantity);
+            format!(
+                "{variant} is first with {at_least}{per_s} req/s, {at_least}{times} times the next, {next}."
+            )
+        }
         OrderFinding::Cheapest { variant, next, times_cpu } => format!(
             "{variant} is first by CPU time per request, as the generator was the limit: the next, {next}, takes {} times \
              as much.",
