@@ -106,7 +106,13 @@ impl GaleraCluster {
 
     /// The URL of a database, with all nodes and without the password.
     pub fn url(&self, name: &str) -> String {
-        let hosts: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
+        self.url_from(0, name)
+    }
+
+    /// The same for a program that prefers node `first`: it comes first.
+    pub fn url_from(&self, first: usize, name: &str) -> String {
+        let nodes = self.nodes.iter().cycle().skip(first).take(self.nodes.len());
+        let hosts: Vec<String> = nodes.map(|node| format!("127.0.0.1:{}", node.port())).collect();
         format!("mysql://nstar@{}/{name}", hosts.join(","))
     }
 }

@@ -57,10 +57,7 @@ impl Galera {
 
     /// A database on all nodes, for a program that prefers node `first`.
     pub fn database(&self, name: &str, first: usize) -> Database {
-        let mut hosts: Vec<String> =
-            self.nodes().iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
-        hosts.rotate_left(first);
-        parsed(&format!("mysql://nstar@{}/{name}", hosts.join(",")))
+        parsed(&self.url_from(first, name))
     }
 
     /// Cuts a node off from the others, whose clients still reach it; or puts it back. Returns when it has noticed.
