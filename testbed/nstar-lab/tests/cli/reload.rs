@@ -3,14 +3,14 @@
 
 use std::{
     fs,
-    os::unix::net::UnixDatagram,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
-use super::serve::{ask, listening};
-use crate::common::support::{PATIENCE, Place, Running};
+use super::rights::Manager;
+use super::serve::{HEALTH, ask, eventually, listening};
+use crate::common::support::{Place, Running};
 
 /// What each system is served with.
 const SYSTEMS: [&str; 6] = [
@@ -21,7 +21,6 @@ const SYSTEMS: [&str; 6] = [
     "peer --share shared --index 127.0.0.1:9",
     "sink",
 ];
-const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 const DAY: u64 = 24 * 60 * 60;
 
 fn serve(place: &Place, flags: &str) -> (Running, String) {
@@ -42,41 +41,26 @@ fn certify(place: &Place, days_left: u64) {
     place.write("key.pem", key.serialize_pem());
 }
 
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "never came true: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn every_server_reloads_on_sighup_and_tells_the_manager_of_services() {
     let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");
-    let manager = UnixDatagram::bind(place.path("notify")).expect("a socket");
-    manager.set_read_timeout(Some(PATIENCE)).expect("a time-out");
-    let told = || {
-        let mut message = [0; 1000];
-        let length = manager.recv(&mut message).expect("a message");
-        String::from_utf8_lossy(&message[..length]).into_owned()
-    };
-    let socket = format!("NOTIFY_SOCKET={}", place.path("notify").display());
+    let manager = Manager::listen(&place);
     for system in SYSTEMS {
         let words = format!("serve {system} --listen 127.0.0.1:0");
-        let mut server = place.wrapped(["env", &socket], words.split(' ')).start();
+        let mut server = place.wrapped(["env", &manager.socket], words.split(' ')).start();
         let address = listening(&mut server);
-        assert!(told().starts_with("READY=1\n"), "{system}");
+        assert!(manager.told().starts_with("READY=1\n"), "{system}");
         server.signal("HUP");
-        let reloading = told();
+        let reloading = manager.told();
         let since =
             reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap_or_else(|| panic!("{reloading}"));
         assert!(since.trim_end().parse::<u64>().is_ok(), "{reloading}");
-        let ready = told();
+        let ready = manager.told();
         assert!(ready.starts_with("READY=1\n") && ready.contains("STATUS=listening on"), "{ready}");
         assert!(ask(&address, HEALTH).starts_with("HTTP/1.1 200"), "{system}");
         server.signal("TERM");
-        assert_eq!(told(), "STOPPING=1\n");
+        assert_eq!(manager.told(), "STOPPING=1\n");
         server.finish().exits(0);
     }
 }

@@ -16,7 +16,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::serve::{ask, listening};
+use super::serve::{HEALTH, ask, listening};
 use crate::common::support::{PATIENCE, Place, is_root_or_skip};
 
 /// Models that serve in threads, in loops, and in processes.
@@ -25,7 +25,6 @@ const MODELS: [&str; 3] = ["threads", "epoll", "prefork"];
 const USER: &str = "nobody";
 /// An address of loopback whose privileged port no other test takes.
 const PRIVILEGED: &str = "127.0.0.77:81";
-const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 /// What the status of a process or thread says after this word.
 fn field(status: &str, name: &str) -> String {
@@ -223,23 +222,39 @@ fn a_socket_of_another_kind_or_address_is_refused_and_named() {
     }
 }
 
+/// A manager of services, as far as servers tell it something.
+pub(super) struct Manager {
+    from_servers: UnixDatagram,
+    /// The variable that tells a server where it listens.
+    pub(super) socket: String,
+}
+
+impl Manager {
+    pub(super) fn listen(place: &Place) -> Self {
+        let path = place.path("notify");
+        let from_servers = UnixDatagram::bind(&path).expect("a socket");
+        from_servers.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        Self { from_servers, socket: format!("NOTIFY_SOCKET={}", path.display()) }
+    }
+
+    /// What it is told next.
+    pub(super) fn told(&self) -> String {
+        let mut message = [0; 1000];
+        let length = self.from_servers.recv(&mut message).expect("a message");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    }
+}
+
 #[test]
 fn a_manager_of_services_is_told_when_a_server_is_ready_and_when_it_stops() {
     let place = Place::beside_others();
-    let manager = UnixDatagram::bind(place.path("notify")).expect("a socket");
-    manager.set_read_timeout(Some(PATIENCE)).expect("a time-out");
-    let told = || {
-        let mut message = [0; 1000];
-        let length = manager.recv(&mut message).expect("a message");
-        String::from_utf8_lossy(&message[..length]).into_owned()
-    };
-    let socket = format!("NOTIFY_SOCKET={}", place.path("notify").display());
+    let manager = Manager::listen(&place);
     let words = ["serve", "sink", "--listen", "127.0.0.1:0"];
-    let server = place.wrapped(["env", &socket], words).start();
-    let ready = told();
+    let server = place.wrapped(["env", &manager.socket], words).start();
+    let ready = manager.told();
     assert!(ready.starts_with("READY=1\n") && ready.contains("STATUS=listening on http://"), "{ready}");
     server.signal("TERM");
-    assert_eq!(told(), "STOPPING=1\n");
+    assert_eq!(manager.told(), "STOPPING=1\n");
     server.finish().exits(0);
 }
 

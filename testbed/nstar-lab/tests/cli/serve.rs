@@ -4,6 +4,7 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
     process::Command,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -13,6 +14,18 @@ use http_io::{
 };
 
 use crate::common::support::{PATIENCE, Place, Running};
+
+/// Asks a server how it is.
+pub(crate) const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// Waits until a condition holds.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let patience = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < patience, "never came true: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
 
 /// Waits for a server to print its address.
 pub(crate) fn listening(running: &mut Running) -> String {

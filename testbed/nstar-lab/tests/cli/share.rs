@@ -9,15 +9,12 @@ mod reach;
 mod rotten;
 mod secure;
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
 use self::halfway::Halfway;
 use crate::{
     common::support::{Outcome, PATIENCE, Place, Running},
-    serve::{ask, listening},
+    serve::{ask, eventually, listening},
 };
 
 #[test]
@@ -294,15 +291,6 @@ fn what_a_peer_is_started_wrongly_with_is_told() {
     place.nstar(words).run().exits(2).complains("--secret-file");
     let words = words.into_iter().chain(["--secret-file", "secret", "--user", "root"]);
     place.nstar(words).run().exits(2).complains("--advertise");
-}
-
-/// Waits until a condition holds.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let patience = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < patience, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
