@@ -112,6 +112,11 @@ pub(crate) fn connect(server: &Server) -> TcpStream {
     stream
 }
 
+/// Waits until nobody listens there: a process that another test starts holds copies of all sockets until it runs its program.
+pub(crate) fn is_left(model: Model, address: SocketAddr) {
+    eventually(&format!("{model} no longer listens"), || TcpStream::connect(address).is_err());
+}
+
 /// Sends one line and reads one line.
 pub(crate) fn ask(stream: &mut TcpStream, line: &str) -> String {
     stream.write_all(format!("{line}\n").as_bytes()).expect("sent");
