@@ -244,6 +244,8 @@ struct Compared<'a> {
     many: &'a Step,
     /// How many requests more were under way with many users.
     more: f64,
+    /// How many of these may have found room to be served, so that they are no queue wherever they are.
+    served: f64,
 }
 
 impl<'a> Compared<'a> {
@@ -253,17 +255,20 @@ impl<'a> Compared<'a> {
         let lighter = |step: &&Step| f64::from(step.users) <= LIGHTER * f64::from(many.users);
         let few = curve.steps().iter().filter(looked).filter(lighter).max_by_key(|step| step.users)?;
         let more = under_way(many) - under_way(few);
+        let served = at_a_time(curve).map_or(0.0, |served| (served - under_way(few)).max(0.0));
         let admitted = more >= GROWS * f64::from(many.users - few.users);
-        (curve.closed() && admitted && more > 1.0).then_some(Self { curve, few, many, more })
+        let queue = curve.closed() && admitted && more - served > 1.0;
+        queue.then_some(Self { curve, few, many, more, served })
     }
 
     fn growth(&self, hop: &HopUse) -> Growth {
         let before = same(self.few, hop);
         let least = hop.outstanding() - before.map_or(0.0, HopUse::outstanding_at_most);
         let most = hop.outstanding_at_most() - before.map_or(0.0, HopUse::outstanding);
-        if least >= GROWS * self.more {
+        let queued = self.more - self.served;
+        if least - self.served >= GROWS * queued {
             Growth::Grows
-        } else if most < STAYS * self.more {
+        } else if most < STAYS * queued {
             Growth::Stays
         } else {
             Growth::Unclear

@@ -134,6 +134,28 @@ fn connections_that_are_all_in_use_while_the_tier_behind_has_room_are_a_connecti
     assert!(found.evidence[0].contains("4 connections to postgres"), "{found:#?}");
 }
 
+/// Only steps with three and five users were looked at on a busy host. The tier behind had one request more with five, since
+/// three do not take up four connections, and was said to hold a pool of workers, 98 %.
+#[test]
+fn a_tier_that_was_not_full_with_fewer_users_is_not_where_requests_queue() {
+    let lab = sweep()
+        .users(&[1, 2, 3, 4, 5, 8, 16])
+        .tier(server("app").demand_us(50.0).threads(8))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(4, 20_000.0);
+    let mut observed = lab.observed();
+    for step in observed.iter_mut().filter(|step| [3, 5].contains(&step.step.users)) {
+        let users = step.step.users;
+        let connections = vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4))];
+        step.counters.iter_mut().for_each(|sample| sample.hops = Some(connections.clone()));
+    }
+    let found = conclude(&observed, &lab.context).verdict.bottleneck;
+    let kinds = found.alternatives.iter().map(|other| other.kind);
+    let open: Vec<ResourceKind> = kinds.chain([found.kind]).collect();
+    assert!(open.contains(&ResourceKind::ConnectionPool), "{found:#?}");
+    assert!(found.confidence.share() < 0.6, "{found:#?}");
+}
+
 /// Four connections that hold a request each for a part of the time: too little to be sure, and too much for workers alone.
 #[test]
 fn connections_that_are_mostly_in_use_may_be_the_pool() {
