@@ -7,10 +7,11 @@
 
 use super::curve::Curve;
 use super::finding::{Finding, INDIRECT};
-use super::waiting::{WAITING_PER_REQUEST, at_a_time, nothing_busy};
+use super::waiting::{WAITING_PER_REQUEST, at_a_time, held_back, nothing_busy};
 use crate::counters::{Role, ServerAddress};
 use crate::resources::{Group, GroupKey, HopUse};
 use crate::run::{HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime};
+use crate::statistics::proportion_ci;
 
 /// Fewer looks at the connections than this say nothing of a step.
 const LOOKS_MIN: usize = 3;
@@ -54,6 +55,8 @@ const DEPTH_MAX: usize = 8;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Queue {
     pub(super) at: Place,
+    /// How many requests are served there at a time, where full connections keep the others from it.
+    served: Option<f64>,
     pub(super) evidence: Vec<Seen>,
 }
 
@@ -83,7 +86,7 @@ pub(super) fn behind(curve: &Curve) -> Option<Finding> {
     if !nothing_busy(curve) {
         return None;
     }
-    let Queue { at, evidence } = queue(curve)?;
+    let Queue { at, evidence, .. } = queue(curve)?;
     let (kind, holder) = match at {
         Place::Tier(_) => return None,
         Place::Connections(of) => (ResourceKind::ConnectionPool, Identity::Processes(of)),
@@ -120,16 +123,17 @@ pub(super) fn waits_for_no_processor(curve: &Curve) -> bool {
 /// Requests at other tiers than the one at which they queue, on average beyond N*: they are among those served at a time
 /// by the system, but not among those served there. 0 where they are part of the queue.
 pub(super) fn elsewhere(curve: &Curve) -> f64 {
-    let (Some(steps), Some(Place::Tier(of))) = (Compared::new(curve), queue(curve).map(|queue| queue.at))
-    else {
-        return 0.0;
-    };
+    let (Some(steps), Some(queue)) = (Compared::new(curve), queue(curve)) else { return 0.0 };
+    let Place::Tier(of) = queue.at else { return 0.0 };
+    if let (Some(there), Some(in_all)) = (queue.served, at_a_time(curve)) {
+        return (in_all - there).max(0.0);
+    }
     let at = key(of);
     let others = |step: &Step| {
         let there = into(step, &at).filter(|_| front(step).as_ref() != Some(&at));
-        there.map_or(0.0, |hop| (under_way(step) - hop.outstanding()).max(0.0))
+        there.map_or(0.0, |hop| (under_way(step) - hop.outstanding_at_most()).max(0.0))
     };
-    if others(steps.many) - others(steps.few) >= STAYS * steps.more {
+    if others(steps.many) - others(steps.few) - steps.served >= STAYS * steps.queued() {
         return 0.0;
     }
     let looked = |step: &Step| step.usage.hops.looks >= LOOKS_MIN && step.completed > 0;
@@ -188,29 +192,30 @@ pub(super) fn queue(curve: &Curve) -> Option<Queue> {
 /// Follows the queue backwards from the server; an error where the connections to a tier tell nothing.
 fn follow(curve: &Curve) -> Option<Result<Queue, Seen>> {
     let steps = Compared::new(curve)?;
-    let mut at = front(steps.many)?;
+    let (mut at, mut served) = (front(steps.many)?, None);
     for _ in 0..DEPTH_MAX {
-        let called = || handed_on(steps.many, &at);
-        let Some(hop) = called().max_by(|a, b| a.outstanding().total_cmp(&b.outstanding())) else {
-            return Some(Ok(steps.queue_at(&at)));
+        let hop = match steps.behind(&at)? {
+            Behind::Nothing => return Some(Ok(Queue { served, ..steps.queue_at(&at) })),
+            Behind::Connections(hop) => return Some(Ok(steps.pool(&at, hop))),
+            Behind::NotTold(not_told) => return Some(Err(not_told)),
+            Behind::Queue { hop, served: there } => {
+                served = there;
+                hop
+            }
         };
-        let next = match steps.growth(hop) {
-            Growth::Grows => hop,
-            Growth::Unclear if hop.unclear > 0.0 => return Some(Err(steps.not_told(&at, hop))),
-            Growth::Unclear => return None,
-            Growth::Stays if called().any(|hop| steps.growth(hop) != Growth::Stays) => return None,
-            Growth::Stays => match steps.connections(hop) {
-                Some(connections) if at_a_time(curve)? < HAS_ROOM * connections => hop,
-                Some(_) if !steps.mostly_unread(&at) => return Some(Ok(steps.pool(&at, hop))),
-                _ => return Some(Ok(steps.queue_at(&at))),
-            },
-        };
-        match &next.server {
+        match &hop.server {
             Some(server) => at = server.clone(),
-            None => return Some(Ok(steps.upstream(&at, next))),
+            None if is_seen_served(curve, hop) => return None,
+            None => return Some(Ok(steps.upstream(&at, hop))),
         }
     }
     None
+}
+
+/// Whether somebody was seen to serve these connections at some step, though not at the one in question.
+fn is_seen_served(curve: &Curve, hop: &HopUse) -> bool {
+    let mut all = curve.steps().iter().flat_map(|step| &step.usage.hops.tiers);
+    all.any(|other| other.server.is_some() && other.addresses.contains(&hop.address))
 }
 
 /// The port at which connections wait to be accepted, if the queue grows with the users while next to no request is
@@ -237,6 +242,18 @@ enum Growth {
     Unclear,
 }
 
+/// Where the requests are that a tier was seen to have more of.
+enum Behind<'a> {
+    /// No other tier has them.
+    Nothing,
+    /// At the tier that it hands them on to, all of which it cannot be handed: then so many are served there at a time.
+    Queue { hop: &'a HopUse, served: Option<f64> },
+    /// They wait for one of these connections, to a tier that has room.
+    Connections(&'a HopUse),
+    /// What was seen of the connections tells nothing.
+    NotTold(Seen),
+}
+
 /// Two steps beyond which requests were looked at, one with clearly more users than the other.
 struct Compared<'a> {
     curve: &'a Curve,
@@ -255,17 +272,66 @@ impl<'a> Compared<'a> {
         let lighter = |step: &&Step| f64::from(step.users) <= LIGHTER * f64::from(many.users);
         let few = curve.steps().iter().filter(looked).filter(lighter).max_by_key(|step| step.users)?;
         let more = under_way(many) - under_way(few);
-        let served = at_a_time(curve).map_or(0.0, |served| (served - under_way(few)).max(0.0));
+        let room = at_a_time(curve).map_or(f64::from(curve.star_users()), |k| k + held_back(curve));
+        let served = (room - under_way(few)).max(0.0);
         let admitted = more >= GROWS * f64::from(many.users - few.users);
         let queue = curve.closed() && admitted && more - served > 1.0;
         queue.then_some(Self { curve, few, many, more, served })
     }
 
+    /// How many of the additional requests wait.
+    fn queued(&self) -> f64 {
+        self.more - self.served
+    }
+
+    fn behind(&self, at: &GroupKey) -> Option<Behind<'a>> {
+        let called: Vec<&'a HopUse> = handed_on(self.many, at).collect();
+        let most = called.iter().copied().max_by(|a, b| a.outstanding().total_cmp(&b.outstanding()));
+        let Some(hop) = most else { return Some(Behind::Nothing) };
+        match self.growth(hop) {
+            Growth::Grows => Some(Behind::Queue { hop, served: None }),
+            Growth::Unclear => self.not_told(at, hop),
+            Growth::Stays if called.iter().any(|hop| self.growth(hop) != Growth::Stays) => None,
+            Growth::Stays => self.behind_constant(at, &called),
+        }
+    }
+
+    /// The same where each tier behind has as many requests with few users as with many.
+    fn behind_constant(&self, at: &GroupKey, called: &[&'a HopUse]) -> Option<Behind<'a>> {
+        let mut full = called.iter().copied().filter(|hop| self.are_in_use(hop));
+        match (full.next(), full.next()) {
+            (Some(hop), None) => self.behind_full(at, hop),
+            (Some(_), Some(_)) => None,
+            (None, _) => match called.iter().find(|hop| may_be_in_use(hop)) {
+                Some(hop) if !self.mostly_unread(at) => self.not_told(at, hop),
+                _ => Some(Behind::Nothing),
+            },
+        }
+    }
+
+    /// The same where all connections to the tier behind are in use: it has room, if about as many requests are served there at a
+    /// time as there are connections.
+    fn behind_full(&self, at: &GroupKey, hop: &'a HopUse) -> Option<Behind<'a>> {
+        // Tiers of one name are counted together, so whose connections these are is not known.
+        if hop.server.as_ref().is_some_and(|server| hop.callers.contains(server)) {
+            return None;
+        }
+        let [least, served, most] = served_behind(self.curve, hop)?;
+        let room = HAS_ROOM * hop.connections;
+        match self.mostly_unread(at) {
+            _ if most < room => Some(Behind::Queue { hop, served: Some(served) }),
+            _ if least < room => None,
+            true => Some(Behind::Nothing),
+            false => Some(Behind::Connections(hop)),
+        }
+    }
+
+    /// A hop that is new was part of what was under way with few users: nobody saw which.
     fn growth(&self, hop: &HopUse) -> Growth {
         let before = same(self.few, hop);
-        let least = hop.outstanding() - before.map_or(0.0, HopUse::outstanding_at_most);
+        let least = hop.outstanding() - before.map_or(under_way(self.few), HopUse::outstanding_at_most);
         let most = hop.outstanding_at_most() - before.map_or(0.0, HopUse::outstanding);
-        let queued = self.more - self.served;
+        let queued = self.queued();
         if least - self.served >= GROWS * queued {
             Growth::Grows
         } else if most < STAYS * queued {
@@ -275,13 +341,13 @@ impl<'a> Compared<'a> {
         }
     }
 
-    /// How many connections there are, if that is constant and all of them are in use.
-    fn connections(&self, hop: &HopUse) -> Option<f64> {
-        let before = same(self.few, hop)?;
+    /// Whether the number of connections is constant, and all of them are in use.
+    fn are_in_use(&self, hop: &HopUse) -> bool {
+        let Some(before) = same(self.few, hop) else { return false };
         let in_use = |hop: &HopUse| hop.outstanding() >= IN_USE * hop.connections;
         let change = (hop.connections - before.connections).abs();
         let constant = change <= CONSTANT * hop.connections;
-        (in_use(hop) && in_use(before) && constant && hop.connections > 0.5).then_some(hop.connections)
+        in_use(hop) && in_use(before) && constant && hop.connections > 0.5
     }
 
     /// The share of the additional requests that waits to be accepted by a tier.
@@ -296,8 +362,11 @@ impl<'a> Compared<'a> {
         unread(self.many) - unread(self.few) >= GROWS * self.more
     }
 
-    fn not_told(&self, at: &GroupKey, hop: &HopUse) -> Seen {
-        Seen::NotTold { at: self.server(at, hop), connections: hop.unclear, users: self.many.users }
+    /// That it cannot be told, with the reason if that is that connections do not tell.
+    fn not_told(&self, at: &GroupKey, hop: &HopUse) -> Option<Behind<'a>> {
+        let (at, users) = (self.server(at, hop), self.many.users);
+        let not_told = Seen::NotTold { at, connections: hop.unclear, users };
+        (hop.unclear > 0.0).then_some(Behind::NotTold(not_told))
     }
 
     fn queue_at(&self, at: &GroupKey) -> Queue {
@@ -307,7 +376,7 @@ impl<'a> Compared<'a> {
             evidence.push(Seen::NotRead { of: of.clone(), requests: hop.unread, users: self.many.users });
         }
         evidence.extend(self.time_per_tier());
-        Queue { at: Place::Tier(of), evidence }
+        Queue { at: Place::Tier(of), served: None, evidence }
     }
 
     fn pool(&self, at: &GroupKey, hop: &HopUse) -> Queue {
@@ -322,7 +391,7 @@ impl<'a> Compared<'a> {
         };
         let queue = self.requests_queue(Identity::Processes(of.clone()), at);
         let evidence = [in_use, queue].into_iter().chain(self.time_per_tier()).collect();
-        Queue { at: Place::Connections(of), evidence }
+        Queue { at: Place::Connections(of), served: None, evidence }
     }
 
     fn upstream(&self, at: &GroupKey, hop: &HopUse) -> Queue {
@@ -337,6 +406,7 @@ impl<'a> Compared<'a> {
         };
         Queue {
             at: Place::Upstream(upstream),
+            served: None,
             evidence: [queue].into_iter().chain(self.time_per_tier()).collect(),
         }
     }
@@ -384,6 +454,32 @@ impl<'a> Compared<'a> {
             |group| self.curve.processes(group),
         )
     }
+}
+
+/// Whether all connections may be in use, as far as they tell.
+fn may_be_in_use(hop: &HopUse) -> bool {
+    hop.connections > 0.5 && hop.outstanding_at_most() >= IN_USE * hop.connections
+}
+
+/// How many requests are served at a time behind these connections: as many as one user alone has there, times how many times
+/// the throughput of one user the maximum is (Little's law). With the ends of an interval: looks are a sample. `None` where too
+/// few were taken with one user.
+fn served_behind(curve: &Curve, hop: &HopUse) -> Option<[f64; 3]> {
+    let alone =
+        curve.alone().filter(|step| step.usage.hops.looks >= LOOKS_MIN && step.throughput_per_s > 0.0)?;
+    let (times, looks) = (curve.maximum().0 / alone.throughput_per_s, alone.usage.hops.looks);
+    let there = |of: fn(&HopUse) -> f64| same(alone, hop).map_or(0.0, of);
+    let (fewest, most) = (there(HopUse::outstanding), there(HopUse::outstanding_at_most));
+    let [least, _] = interval(fewest, looks);
+    let [_, at_most] = interval(most, looks);
+    Some([least, fewest, at_most].map(|requests| times * requests))
+}
+
+/// The 95 % interval of how many requests a user has at a tier on average, by so many looks.
+fn interval(mean: f64, looks: usize) -> [f64; 2] {
+    let at_once = mean.max(1.0);
+    let hits = (mean / at_once * looks as f64).round() as u64;
+    proportion_ci(hits, looks as u64).map(|share| share * at_once)
 }
 
 /// Requests that users have sent and not got the response of, by Little's law.

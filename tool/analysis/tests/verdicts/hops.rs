@@ -156,6 +156,113 @@ fn a_tier_that_was_not_full_with_fewer_users_is_not_where_requests_queue() {
     assert!(found.confidence.share() < 0.6, "{found:#?}");
 }
 
+/// A row that is locked for 5 ms, by requests that wait 50 ms elsewhere first: ten more of these are served at a time than the
+/// database serves, and that was taken for room in the database behind its sixteen sessions.
+#[test]
+fn a_lock_behind_connections_that_are_all_in_use_is_not_their_pool() {
+    let lab = idle_front().delay_us(50_000.0);
+    let found = seen(&lab, |users| {
+        let sessions = users.saturating_sub(10).min(16);
+        vec![users_hop(users), hop(Some(BEHIND), &[FRONT], 16, sessions)]
+    });
+    assert_ne!(found.kind, ResourceKind::ConnectionPool, "{found:#?}");
+    assert!(found.confidence.share() < 0.6 || holder(&found) == "app", "{found:#?}");
+}
+
+/// Three calls at once for each request, over twelve connections: four requests are served at a time, and that was taken for
+/// a full tier behind.
+#[test]
+fn several_calls_at_once_over_full_connections_are_not_a_full_tier_behind() {
+    let lab = sweep()
+        .tier(server("app").demand_us(50.0).threads(8))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(4, 20_000.0);
+    let found = seen(&lab, |users| {
+        let calls = (3 * users).min(12);
+        vec![users_hop(users), hop(Some(BEHIND), &[FRONT], calls, calls)]
+    });
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::ConnectionPool, "app"), "{found:#?}");
+}
+
+/// The verdict where only steps of these numbers of users were looked at.
+fn seen_with(lab: &Lab, looked: &[u32], hops: impl Fn(u32) -> Vec<Hop>) -> Bottleneck {
+    let mut observed = lab.observed();
+    for step in observed.iter_mut().filter(|step| looked.contains(&step.step.users)) {
+        let users = step.step.users;
+        step.counters.iter_mut().for_each(|sample| sample.hops = Some(hops(users)));
+    }
+    conclude(&observed, &lab.context).verdict.bottleneck
+}
+
+/// Connections that are opened as they are needed, and sessions that are not all in use with few users, were taken for a tier
+/// behind that has no queue, although nobody had looked with as many users as there are connections.
+#[test]
+fn connections_that_may_all_be_in_use_leave_open_where_requests_queue() {
+    let pool = sweep()
+        .tier(server("app").demand_us(50.0).threads(8))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(4, 20_000.0);
+    let opened = |users: u32| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4))];
+    let found = seen_with(&pool, &[2, 16], opened);
+    assert!(found.confidence.share() < 0.6, "{found:#?}");
+    let sessions = |users: u32| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], 16, users.min(16))];
+    let found = seen_with(&idle_front(), &[8, 64], sessions);
+    assert!(found.identity.is_none() || holder(&found) != "nginx", "{found:#?}");
+    // Where the tables of sockets cannot be read, it is not known which connections have a request.
+    let unclear =
+        |users: u32| vec![users_hop(users), Hop { unclear: 4, ..hop(Some(BEHIND), &[FRONT], 4, 0) }];
+    let found = seen(&pool, unclear);
+    let not_told = |seen: &Evidence| matches!(seen, Evidence::Hops(HopEvidence::NotTold { .. }));
+    assert!(found.findings.iter().any(not_told) || found.confidence.share() < 0.6, "{found:#?}");
+}
+
+/// The agent of a tier looks seldom where there are many sockets: with few users nobody saw who serves the connections, and
+/// all that they carried counted as new.
+#[test]
+fn connections_whose_server_was_seen_only_with_many_users_are_no_new_queue() {
+    let lab = sweep()
+        .users(&[1, 2, 4, 8, 16, 32, 64])
+        .tier(server("app").demand_us(50.0).threads(32))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(16, 20_000.0);
+    let found = seen(&lab, |users| {
+        let behind = hop(Some(BEHIND), &[FRONT], users.min(16), users.min(16));
+        let server = (users > 32).then_some(BEHIND);
+        vec![users_hop(users), Hop { server, ..behind }]
+    });
+    assert!(found.confidence.share() < 0.6 || holder(&found) != "postgres", "{found:#?}");
+}
+
+/// A call over four connections that are all in use, and a longer one after it over twenty that are not: the one with
+/// more requests alone was asked.
+#[test]
+fn the_full_connections_are_found_beside_others_that_carry_more() {
+    const LATER: u32 = 1012;
+    let lab = sweep()
+        .tier(server("app").demand_us(50.0).threads(16))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .delay_us(25_000.0)
+        .pool(4, 20_000.0);
+    let found = seen(&lab, |users| {
+        let later = hop(Some(LATER), &[FRONT], 20, users.min(5));
+        vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4)), later]
+    });
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::ConnectionPool, "app"), "{found:#?}");
+}
+
+/// Two tiers of one name behind one another are counted together: four connections to the first and four to the second
+/// looked like eight to a tier that serves four.
+#[test]
+fn connections_to_a_chain_of_one_name_are_not_a_full_tier() {
+    let lab = sweep()
+        .tier(server("nginx").demand_us(50.0).threads(8))
+        .tier(server("python3").downstream().demand_us(50.0))
+        .pool(4, 20_000.0);
+    let found =
+        seen(&lab, |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT, BEHIND], 8, 2 * users.min(4))]);
+    assert!(found.confidence.share() < 0.6, "{found:#?}");
+}
+
 /// Four connections that hold a request each for a part of the time: too little to be sure, and too much for workers alone.
 #[test]
 fn connections_that_are_mostly_in_use_may_be_the_pool() {
