@@ -230,7 +230,7 @@ fn has_slack(tier: &SlowedTier) -> bool {
 
 /// Whether two describe the same tier; the numbers of its processes may have changed.
 fn same(a: &Processes, b: &Processes) -> bool {
-    (a.role, &a.name) == (b.role, &b.name)
+    (a.role, &a.name, &a.on) == (b.role, &b.name, &b.on)
 }
 
 fn answer(holder: Option<&Processes>, tiers: &[SlowedTier], left_alone: &[LeftAlone]) -> ConfirmationAnswer {
@@ -322,6 +322,18 @@ mod tests {
             verdict.bottleneck
         );
         assert!(verdict.doubts.is_empty());
+    }
+
+    /// Tiers of one name on two hosts are two.
+    #[test]
+    fn a_tier_on_another_host_is_not_confirmed_by_one_of_its_name_here() {
+        let mut verdict = verdict_of("back");
+        if let Some(Identity::Processes(of)) = &mut verdict.bottleneck.identity {
+            of.on = Some("b".into());
+        }
+        let confirmation = confirm(&mut verdict, &trial(&[("front", 0.0), ("back", 0.1)]));
+        assert_ne!(confirmation.answer, ConfirmationAnswer::Confirmed);
+        assert!(verdict.bottleneck.confidence <= Probability::new(0.6), "{:?}", verdict.bottleneck);
     }
 
     #[test]

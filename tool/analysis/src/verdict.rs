@@ -82,7 +82,7 @@ fn bounded(curve: &Curve) -> Finding {
     if let Some(finding) = generator::limited(curve, busy) {
         return finding;
     }
-    if let Some(finding) = waiting::descriptors(curve).or_else(|| waiting::memory(curve)) {
+    if let Some(finding) = waiting::descriptors(curve).or_else(|| waiting::memory(curve, busiest.as_ref())) {
         return finding;
     }
     if let Some(finding) = memory_limit::read_again(curve, busiest.as_ref()) {

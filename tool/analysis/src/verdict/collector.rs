@@ -16,7 +16,7 @@ const PAUSED: f64 = 0.20;
 /// The finding, if pauses take a large part of the plateau and a collector ran meanwhile.
 pub(super) fn stops_the_world(curve: &Curve) -> Option<Finding> {
     let share = curve.mean(|step| Some(step.measurement.pauses.share))?;
-    if share < PAUSED || !curve.observed() {
+    if share < PAUSED || !curve.observed() || !outlast_responses(curve) {
         return None;
     }
     let named = curve.tiers().into_iter().find_map(|of| Some((in_named_threads(curve, &of, share)?, of)));
@@ -36,6 +36,14 @@ pub(super) fn stops_the_world(curve: &Curve) -> Option<Finding> {
             .seeing(Seen::NothingAnswered { share, longest_us: longest_us as f64, users })
             .seeing(seen),
     )
+}
+
+/// Whether the longest pause is longer than most responses take. Users in step, as those of a server that answers in batches,
+/// leave gaps as long as their responses.
+fn outlast_responses(curve: &Curve) -> bool {
+    let outlasts =
+        |step: &crate::run::Step| step.measurement.pauses.longest_us as f64 > step.response_time_us.p50;
+    curve.star().is_some_and(outlasts)
 }
 
 /// Evidence that threads named after a collector ran in the pauses.

@@ -11,6 +11,7 @@ use super::finding::{DIRECT, Finding};
 use super::generator::starved;
 use super::hops;
 use super::host_limits;
+use super::rate_limit;
 use super::shared::{busiest_tier, shares_beside};
 use super::waiting::hardly_starved;
 use crate::resources::Group;
@@ -22,10 +23,11 @@ use crate::ticks::{ErrorKind, failures, many_failed};
 /// not touch the verdict, unless nothing else shows that throughput stopped growing.
 pub(super) fn requests_failed(curve: &Curve, finding: Finding) -> Finding {
     let Some(star) = curve.star() else { return finding };
-    let finding = stopped_answering(curve, finding);
+    let finding = failed_beyond(curve, stopped_answering(curve, finding));
     let share = star.failed_share();
     // What a rate limit rejects is its evidence, and the others are what it lets through.
-    if !many_failed(share) || curve.completed() == 0 || finding.kind == ResourceKind::RateLimit {
+    let rejects = finding.kind == ResourceKind::RateLimit && rate_limit::rejected_mostly(star);
+    if !many_failed(share) || curve.completed() == 0 || rejects {
         return finding;
     }
     let finding = if of_our_own(star) { out_of_local_resources(star) } else { finding };
@@ -46,6 +48,25 @@ fn stopped_answering(curve: &Curve, finding: Finding) -> Finding {
         return finding;
     }
     finding.doubting(Doubt::StoppedAnsweringBeyond { users: next.users, errors: next.errors.clone() })
+}
+
+/// A wait is inferred from throughput that stops growing. Where requests fail at every step clearly beyond N*, by answers that do
+/// not ask to come back, throughput may have stopped because of that: by a limit that rejects, or a collapse.
+fn failed_beyond(curve: &Curve, finding: Finding) -> Finding {
+    let inferred =
+        matches!(finding.kind, ResourceKind::Lock | ResourceKind::WorkerPool) && !finding.is_direct;
+    let clearly = rate_limit::CLEARLY_BEYOND * f64::from(curve.star_users());
+    let mut beyond = curve.steps().iter().filter(|step| f64::from(step.users) >= clearly).peekable();
+    let Some(first) = beyond.peek().copied().filter(|_| inferred) else { return finding };
+    if !beyond.all(|step| many_failed(step.failed_share()) && failed_by_status(step)) {
+        return finding;
+    }
+    let (share, users, errors) = (first.failed_share(), first.users, first.errors.clone());
+    finding.less_sure().doubting(Doubt::RequestsFailed { share, users, errors })
+}
+
+fn failed_by_status(step: &Step) -> bool {
+    step.errors.get(&ErrorKind::Status).copied().unwrap_or(0) > failures(&step.errors) / 2
 }
 
 /// Whether most failures came from this host's own lack of descriptors or ports.

@@ -59,10 +59,10 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     let finding = if all_busy >= FULL && !waiting::queue_at_locks(curve, of) {
         all_cores(curve, of, peak, all_busy)
     } else if thread_busy >= FULL && !peak.one_core() {
-        one_thread(curve, of, peak, thread_busy)
+        Some(one_thread(curve, of, peak, thread_busy)).filter(|_| !polls(curve, of))?
     } else {
         let in_turn = || one_at_a_time(curve, of, peak).or_else(|| interpreter_full(curve, of, peak));
-        never_asleep(curve, of, peak).or_else(in_turn)?
+        never_asleep(curve, of, peak).filter(|_| !polls(curve, of)).or_else(in_turn)?
     };
     if !follows_load(curve, of) {
         return None;
@@ -83,6 +83,15 @@ pub(super) fn cpu_demand_us(curve: &Curve, of: &Processes) -> Option<f64> {
 
 pub(super) fn follows_load(curve: &Curve, of: &Processes) -> bool {
     curve.follows_load(|step| group(step, of).map(|group| group.cores))
+}
+
+/// Whether the busiest thread was as busy under less load, whatever the others of its processes did.
+fn polls(curve: &Curve, of: &Processes) -> bool {
+    let Some(now) = curve.group(of).and_then(|group| group.busiest_thread.as_ref()) else { return false };
+    !curve.follows_load(|step| {
+        let busiest = group(step, of)?.busiest_thread.as_ref()?;
+        ((busiest.pid, busiest.tid) == (now.pid, now.tid)).then_some(busiest.busy)
+    })
 }
 
 fn all_cores(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding {
@@ -277,7 +286,8 @@ pub(super) fn with_tiers(curve: &Curve, finding: Finding) -> Finding {
 /// Whether a tier's use of its processors, or of a limit on a disk, was the same under less load.
 pub(super) fn busy_whatever_the_load(curve: &Curve, resource: &Identity) -> bool {
     match resource {
-        Identity::Processes(of) | Identity::Thread(of) => !follows_load(curve, of),
+        Identity::Processes(of) => !follows_load(curve, of),
+        Identity::Thread(of) => !follows_load(curve, of) || polls(curve, of),
         Identity::IoLimit(limit) => !io_limit::follows_load(curve, limit),
         _ => false,
     }

@@ -4,7 +4,7 @@
 //! (see [`explanations`](super::explanations)).
 
 use super::curve::Curve;
-use super::finding::{DIRECT, Finding, INDIRECT};
+use super::finding::{DIRECT, Finding, INDIRECT, LIKELY};
 use super::waiting::{held_by, nothing_busy, served_by};
 use crate::run::{ResourceKind, Step, WaitingEvidence as Seen};
 use crate::ticks::{ErrorKind, failures};
@@ -15,6 +15,12 @@ const TOO_MANY_REQUESTS: u16 = 429;
 /// A lock or a pool that turns requests away is full: at least one request is being served at any time. With fewer than
 /// this on average, neither can be the limit.
 const IN_SERVICE: f64 = 0.7;
+
+/// Users who are more than N* whatever its interval.
+pub(super) const CLEARLY_BEYOND: f64 = 1.5;
+
+/// Other failures than rejections are accidents up to the rest of this share.
+const MOSTLY: f64 = 0.9;
 
 /// Fewer failures may be accidents.
 const REJECTIONS: u64 = 10;
@@ -36,17 +42,33 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
     if !mostly {
         return None;
     }
+    let full_before = limited_before_it_rejected(curve);
+    let confidence = if full_before { LIKELY } else { confidence };
     let finding = Finding::new(ResourceKind::RateLimit, confidence).seeing(Seen::RequestsRejected {
         requests: rejected,
         too_many,
         throughput_per_s: curve.throughput_max(),
         users: curve.star_users(),
     });
-    Some(held_by(served_by(curve), finding).seeing(Seen::InService { requests: in_service }))
+    let finding = held_by(served_by(curve), finding).seeing(Seen::InService { requests: in_service });
+    let pool = Finding::new(ResourceKind::WorkerPool, LIKELY).explanation(1.0 - LIKELY.share());
+    Some(if full_before { finding.or(pool) } else { finding })
+}
+
+/// Whether clearly more users than N* got no more throughput at a step at which nobody was rejected: then rejections are what a
+/// full queue does, or a limit that delays requests first.
+fn limited_before_it_rejected(curve: &Curve) -> bool {
+    let clearly = CLEARLY_BEYOND * f64::from(curve.star_users());
+    curve.plateau().any(|step| f64::from(step.users) >= clearly && rejected(step) == 0)
 }
 
 fn sum(curve: &Curve, count: impl Fn(&Step) -> u64) -> u64 {
     curve.plateau().map(count).fold(0, u64::saturating_add)
+}
+
+/// Whether nearly all requests that failed at a step were rejected so.
+pub(super) fn rejected_mostly(step: &Step) -> bool {
+    rejected(step) as f64 >= MOSTLY * failures(&step.errors) as f64
 }
 
 /// Responses that told the client to send less, or to come back later.

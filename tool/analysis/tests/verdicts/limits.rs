@@ -276,6 +276,13 @@ fn a_host_that_swaps_is_short_of_memory() {
     assert_eq!(kind(&lab), ResourceKind::Memory);
 }
 
+/// A neighbour in a cgroup of its own may swap, whatever stops the server.
+#[test]
+fn swapping_beside_a_full_processor_is_not_what_stops_it() {
+    let lab = sweep().tier(server("nginx").cpus(&[0])).swapping();
+    assert_eq!(kind(&lab), ResourceKind::Cpu);
+}
+
 #[test]
 fn a_first_step_that_was_disturbed_does_not_enlarge_the_pool() {
     let lab = sweep().tier(server("app").demand_us(20.0).threads(4)).pool(4, 5_000.0);

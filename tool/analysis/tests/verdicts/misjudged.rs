@@ -180,6 +180,83 @@ fn a_runtime_that_works_while_nobody_is_answered_collects() {
     assert_ne!(kind(&could_have_worked_between), ResourceKind::GarbageCollection);
 }
 
+/// A server that answers in batches leaves gaps between them, and works meanwhile.
+#[test]
+fn gaps_no_longer_than_a_response_are_no_collector() {
+    let lab =
+        sweep().tier(server("python3").demand_us(880.0).threads(2).independent_threads()).pool(1, 1_000.0);
+    let mut steps = lab.observed();
+    for step in steps.iter_mut().map(|observed| &mut observed.step) {
+        step.measurement.pauses = Pauses { share: 0.4, count: 12, longest_us: 180_000 };
+        step.response_time_us.p50 = 200_000.0;
+    }
+    let found = conclude(&steps, &lab.context);
+    assert_ne!(kind(&found), ResourceKind::GarbageCollection, "{found:#?}");
+}
+
+/// Fails requests at the steps from so many users on, by this status.
+fn failing(lab: &Lab, from_users: u32, status: u16, change: impl Fn(&mut Step)) -> Conclusion {
+    let mut steps = lab.observed();
+    let beyond = steps.iter_mut().map(|observed| &mut observed.step).filter(|step| step.users >= from_users);
+    for step in beyond {
+        step.errors = [(ErrorKind::Status, 4_000)].into();
+        step.measurement.unexpected_statuses = [(status, 4_000)].into();
+        change(step);
+    }
+    conclude(&steps, &lab.context)
+}
+
+/// Sixteen users got no more throughput than four and nobody was rejected: a full queue may reject the others.
+#[test]
+fn rejections_that_come_later_than_the_limit_may_be_those_of_a_full_queue() {
+    let lab = sweep().tier(server("app").demand_us(50.0).threads(4)).pool(4, 5_000.0);
+    let found = failing(&lab, 32, 429, |_| {});
+    let others: Vec<ResourceKind> =
+        found.verdict.bottleneck.alternatives.iter().map(|other| other.kind).collect();
+    assert!(
+        kind(&found) != ResourceKind::RateLimit || others.contains(&ResourceKind::WorkerPool),
+        "{found:#?}"
+    );
+    assert_ne!(sure(&found), Sure::Direct, "{found:#?}");
+}
+
+/// A limit that rejects at once by another status than 429: no request ever waits, and throughput stops as before a pool.
+#[test]
+fn throughput_that_stops_where_requests_begin_to_fail_is_not_decided() {
+    let lab = sweep().tier(server("api").demand_us(50.0).threads(8)).pool(8, 10_000.0);
+    let found = failing(&lab, 12, 503, |step| step.response_time_us.mean = 10_100.0);
+    assert!(!found.verdict.is_conclusive(), "{found:#?}");
+}
+
+/// Twelve users and more got a twenty-fifth of the throughput of ten, and errors.
+#[test]
+fn a_collapse_in_errors_is_no_lock() {
+    let lab = sweep().users(&[1, 2, 4, 8, 10, 12, 16, 32]);
+    let lab = lab.tier(server("app").demand_us(50.0).threads(8)).delay_us(10_000.0);
+    let found = failing(&lab, 12, 500, |step| {
+        step.throughput_per_s *= 0.04;
+        step.throughput_ci_per_s = step.throughput_ci_per_s.map(|ends| ends.map(|end| 0.04 * end));
+        step.completed /= 25;
+    });
+    assert!(!found.verdict.is_conclusive(), "{found:#?}");
+}
+
+/// Users who think are a delay beside the pool, and the delay of a lock fitted better what throughput was with few of them.
+#[test]
+fn think_time_is_not_taken_for_waits() {
+    let mut lab = sweep().tier(server("app").demand_us(50.0).threads(8)).delay_us(300.0).pool(4, 5_000.0);
+    lab.context.load.think_time_us = 1_000.0;
+    let conclude_thinking = |share: f64| {
+        let mut steps = lab.observed();
+        for step in steps.iter_mut().map(|observed| &mut observed.step) {
+            step.measurement.mean_thinking_users = share * step.throughput_per_s * 1_000.0 / 1e6;
+        }
+        conclude(&steps, &lab.context)
+    };
+    let found = conclude_thinking(1.0);
+    assert_eq!(kind(&found), ResourceKind::WorkerPool, "{found:#?}");
+}
+
 /// A server that lets 100 requests a second through, each of which takes it this long.
 fn limited_to_100_per_s(status: u16, response_us: f64) -> Conclusion {
     let lab = sweep().tier(server("api").demand_us(200.0).threads(4)).delay_us(9_000.0).admitted(1);

@@ -1,7 +1,7 @@
 //! Processors: whose, how many, and who else uses them.
 
 use analysis::conclude::Conclusion;
-use analysis::counters::{Role, ThreadState};
+use analysis::counters::{Role, Thread, ThreadState};
 use analysis::run::{ResourceKind, WarningKind};
 
 use super::lab::{Sure, conclude, server, sure, sweep};
@@ -309,6 +309,31 @@ fn a_loop_that_is_busy_at_any_load_proves_nothing() {
         found.verdict.bottleneck.evidence.iter().any(|said| said.contains("whatever the load")),
         "{found:#?}"
     );
+}
+
+/// The workers of its process follow the load, and it was taken for the one thread that is full.
+#[test]
+fn a_thread_that_polls_beside_workers_is_not_what_they_wait_for() {
+    let lab = sweep().tier(server("app").demand_us(1_500.0).threads(4)).pool(4, 5_000.0);
+    let mut observed = lab.observed();
+    for (number, sample) in observed.iter_mut().flat_map(|step| step.counters.iter_mut().enumerate()) {
+        let polled = 250_000 * number as u64;
+        let cpu_us = 5_000_000 + polled;
+        let poller = Thread {
+            tid: 9_999,
+            name: "poller".into(),
+            cpu_us,
+            state: ThreadState::Running,
+            ..Thread::default()
+        };
+        let app = sample.processes.iter_mut().find(|process| process.pid == 812).expect("the server");
+        (app.thread_count, app.user_us) = (app.thread_count + 1, app.user_us + polled);
+        app.threads.push(poller);
+        sample.cpus[2].user_us += polled;
+        sample.cpus[2].idle_us -= polled;
+    }
+    let found = conclude(&observed, &lab.context);
+    assert_ne!(kind(&found), ResourceKind::SingleThread, "{found:#?}");
 }
 
 #[test]

@@ -38,11 +38,12 @@ pub(super) struct Growth {
 impl Growth {
     pub(super) fn of(curve: &Curve, served: &Served) -> Self {
         let (most, _) = curve.maximum();
+        // Users who think are a delay beside the servers as well (Z X, by Little's law).
+        let thinking = |star: &Step| star.measurement.mean_thinking_users * most / star.throughput_per_s;
+        let thinking = curve.star().map(thinking).filter(|users| users.is_finite()).unwrap_or(0.0);
+        let in_all = served.in_all() + thinking;
         let tells = |step: &&Step| {
-            step.users > 1
-                && f64::from(step.users) <= BEYOND * served.in_all()
-                && step.completed > 0
-                && step.steady
+            step.users > 1 && f64::from(step.users) <= BEYOND * in_all && step.completed > 0 && step.steady
         };
         // Where throughput falls again no server of constant speed is behind it.
         let falls = super::waiting::fall(curve).is_some();
@@ -51,7 +52,7 @@ impl Growth {
             (step.users, step.throughput_per_s / most, error.hypot(NOT_ALIKE))
         };
         let steps = if falls { Vec::new() } else { curve.steps().iter().filter(tells).map(share).collect() };
-        let mut growth = Self { at_a_time: served.in_all(), steps, highest: 0.0 };
+        let mut growth = Self { at_a_time: in_all, steps, highest: 0.0 };
         growth.highest = [1, 2, served.at_a_time.round().max(1.0) as u32]
             .map(|servers| growth.of_servers(servers))
             .into_iter()
