@@ -90,6 +90,26 @@ fn a_server_that_root_starts_becomes_the_user_it_is_given_once_it_is_bound() {
     }
 }
 
+/// Root refused the secrets that the server had generated as its user, who owns them.
+#[test]
+fn root_starts_a_server_again_whose_secrets_belong_to_its_user() {
+    if !is_root_or_skip("root_starts_a_server_again_whose_secrets_belong_to_its_user") {
+        return;
+    }
+    let place = Place::beside_others();
+    fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).expect("a folder for all");
+    for (server, secret) in [("accounts", "a.db.admin"), ("booking", "a.db.key")] {
+        let words = format!(
+            "serve {server} --database {server}/a.db --listen 127.0.0.1:0 --user {USER} --until-stdin-closes"
+        );
+        for _ in 0..2 {
+            place.nstar(words.split_whitespace().map(String::from)).run().exits(0).says("user nobody");
+        }
+        let owner = fs::metadata(place.path(server).join(secret)).expect("a secret").uid();
+        assert_ne!(owner, 0, "{server}");
+    }
+}
+
 #[test]
 fn no_server_leaves_core_dumps_or_takes_privileges() {
     let place = Place::beside_others();
