@@ -3,6 +3,7 @@
 mod check;
 mod claim;
 mod process;
+mod published;
 mod work;
 
 use std::{
@@ -12,11 +13,10 @@ use std::{
     time::Duration,
 };
 
-use analysis::comparison::{Claim, Published, ROUNDS_MIN};
+use analysis::comparison::{Claim, ROUNDS_MIN};
 use load::document::{
     DeTable, DeValue, DocumentError, Field, Problem, Section, SourceText, elements_of, text_of, wrong,
 };
-use serde::Deserialize;
 
 use claim::ClaimAt;
 
@@ -121,6 +121,7 @@ impl<'a> Reader<'a> {
         let rounds = self.rounds(&mut top, !axis.is_empty())?;
         let claims = self.sections(&mut top, "claim", Self::claim)?;
         let baseline = top.field("baseline").map(|field| self.baseline(field, &variants)).transpose()?;
+        let published = self.all_published(&mut top, &works, &variants)?;
         let mut experiment = Experiment {
             title,
             time: time.or((!axis.is_empty()).then_some(COMPARISON_TIME)),
@@ -144,7 +145,7 @@ impl<'a> Reader<'a> {
             confirm: self.confirm(&mut top)?,
             rounds,
             baseline,
-            published: self.published(&mut top)?,
+            published,
             claims: Vec::new(),
             file: self.source.path.into(),
             lines: self.lines_of_values(document),
@@ -496,19 +497,6 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn published(self, top: &mut Section<'a>) -> Result<Vec<Published>, DocumentError> {
-        #[derive(Deserialize)]
-        struct Figures {
-            published: Vec<Published>,
-        }
-        let Some(field) = top.field("published") else { return Ok(Vec::new()) };
-        let read: Result<Figures, _> = toml::from_str(self.source.text);
-        read.map(|figures| figures.published).map_err(|error| {
-            let offset = error.span().map_or(field.offset, |span| span.start);
-            self.source.error(offset, Problem::Syntax(error.message().into()))
-        })
-    }
-
     fn checked_claims(
         self,
         claims: Vec<ClaimAt>,
@@ -726,6 +714,37 @@ users = 3
         let error = read(Path::new("mine.toml"), &EXAMPLE.replace("rounds =", "ruonds ="), &Disk);
         let told = error.expect_err("a typo").to_string();
         assert_eq!(told.matches("`axis`").count(), 1, "each key once: {told}");
+    }
+
+    /// Publications were read by other means, which told no nearest name, and some mistakes without their line.
+    #[test]
+    fn mistakes_in_a_publication_are_told_with_their_line_and_the_nearest_name() {
+        let told = |lines: &str| {
+            let figures = "\n[[published]]\ntitle = \"A\"\nhardware = \"B\"\nunit = \"files/s\"\n";
+            let text = format!("{EXAMPLE}{figures}{lines}\n");
+            let line = text.trim_end().lines().count();
+            let read = read(Path::new("mine.toml"), &text, &Disk).map_err(|error| error.to_string());
+            read.map(|experiment| experiment.published)
+                .map_err(|told| (told.clone(), told.contains(&format!(":{line}: "))))
+        };
+        for (lines, word) in [
+            ("figurs = []", "did you mean `figures`?"),
+            ("variant = \"no such\"", "no such"),
+            ("work = \"no such\"", "no such"),
+            ("bottleneck = \"disc\"", "did you mean `disk`?"),
+            ("points = [{ users = 1, per_s = 2 }]", "`ms`"),
+            ("points = [{ users = 0, per_s = 2, ms = 3 }]", "`users`"),
+            ("figures = [{ variant = \"a\", value = \"fast\" }]", "`value`"),
+            ("year = \"long ago\"", "`year`"),
+        ] {
+            let (told, at_its_line) = told(lines).expect_err(lines);
+            assert!(told.contains(word) && at_its_line, "{lines}: {told}");
+        }
+        let published = told(
+            "figures = [{ variant = \"a\", value = 70 }]\npoints = [{ users = 1, per_s = 2, ms = 0.5 }]",
+        );
+        let published = published.expect("a publication");
+        assert_eq!((published[0].figures[0].value, published[0].points[0].ms), (70.0, 0.5));
     }
 
     proptest! {

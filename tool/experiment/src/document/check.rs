@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analysis::run::ResourceKind;
 use load::{Problem, document::DocumentError};
 
-use super::claim;
 use crate::{
     definition::{Action, Experiment, Process, Processors, Ready, Target, Users},
     names::slug,
@@ -17,7 +15,6 @@ use crate::{
 pub(super) fn check(experiment: &Experiment) -> Result<(), DocumentError> {
     check_processes(experiment)?;
     check_reserved(experiment)?;
-    check_published(experiment)?;
     let places = Places::example(experiment);
     for variant in &experiment.variants {
         for work in &experiment.works {
@@ -62,31 +59,10 @@ fn check_reserved(experiment: &Experiment) -> Result<(), DocumentError> {
     match names.into_iter().find(is_reserved) {
         None => Ok(()),
         Some(name) => {
-            Err(at(experiment, 1, name, "called otherwise: the runner gives that name a meaning".into()))
+            let line = experiment.lines.get(name).copied().unwrap_or(1);
+            Err(at(experiment, line, name, "called otherwise: the runner gives that name a meaning".into()))
         }
     }
-}
-
-/// Figures of others that name a workload or a variant must find it, and the kind of bottleneck must be known.
-fn check_published(experiment: &Experiment) -> Result<(), DocumentError> {
-    let works: Vec<String> = experiment.works.iter().map(|work| work.name.clone()).collect();
-    let variants: Vec<String> = experiment.variants.iter().map(|variant| variant.name.clone()).collect();
-    for published in &experiment.published {
-        for (what, name, known) in
-            [("workload", &published.work, &works), ("variant", &published.variant, &variants)]
-        {
-            if let Some(name) = name.as_ref().filter(|name| !known.contains(name)) {
-                let problem = Problem::UnknownName { what, name: name.clone(), expected: known.clone() };
-                return Err(DocumentError { file: experiment.file.clone(), line: 1, problem });
-            }
-        }
-        if published.bottleneck == Some(ResourceKind::Unknown) {
-            let expected =
-                format!("a kind of bottleneck, in \"{}\": one of {}", published.title, claim::names());
-            return Err(at(experiment, 1, "bottleneck", expected));
-        }
-    }
-    Ok(())
 }
 
 /// The values of the experiment, of its variants and of its works.

@@ -13,7 +13,7 @@ use super::Reader;
 use crate::definition::USERS_MAX;
 
 /// Kinds of bottleneck that can be published or claimed.
-const BOTTLENECKS: [(&str, ResourceKind); 16] = [
+pub(super) const BOTTLENECKS: [(&str, ResourceKind); 16] = [
     ("cpu", ResourceKind::Cpu),
     ("single-thread", ResourceKind::SingleThread),
     ("cpu-quota", ResourceKind::CpuQuota),
@@ -32,7 +32,7 @@ const BOTTLENECKS: [(&str, ResourceKind); 16] = [
     ("generator", ResourceKind::Generator),
 ];
 const TRENDS: [(&str, Trend); 3] = [("flat", Trend::Flat), ("grows", Trend::Grows), ("falls", Trend::Falls)];
-const QUANTITIES: [(&str, Quantity); 4] = [
+pub(super) const QUANTITIES: [(&str, Quantity); 4] = [
     ("throughput", Quantity::Throughput),
     ("response-time", Quantity::ResponseTime),
     ("cpu-time", Quantity::CpuTime),
@@ -40,11 +40,6 @@ const QUANTITIES: [(&str, Quantity); 4] = [
 ];
 const ONE_REQUIREMENT: &str =
     "what must hold, one of `bottleneck`, `saturates`, `order`, `trend`, `denied` or `proven`";
-
-/// The names of all kinds of bottleneck.
-pub(super) fn names() -> String {
-    BOTTLENECKS.map(|(name, _)| name).join(", ")
-}
 
 /// A claim, and its line in the file.
 #[derive(Debug)]
