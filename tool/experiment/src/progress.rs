@@ -5,7 +5,7 @@ use std::time::Duration;
 use analysis::{comparison::LeftOut, run::Proof};
 use sweep::cores::Split;
 
-pub use crate::trials::Forecast;
+pub use crate::trials::{FREE_SWEEP, Forecast};
 
 /// Something that happened around the loads and sweeps of an experiment.
 #[derive(Debug, Clone)]

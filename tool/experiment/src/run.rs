@@ -169,10 +169,7 @@ fn announce(trials: &Trials<'_>, made_before: u32, listener: &mut dyn Listener) 
     if let Some(needed) = trials.too_short() {
         listener.on_experiment(&Event::TooShort { needed });
     }
-    let forecast = trials.forecast();
-    if forecast.trials > 1 {
-        listener.on_experiment(&Event::Planned(forecast));
-    }
+    listener.on_experiment(&Event::Planned(trials.forecast()));
     if made_before > 0 {
         listener.on_experiment(&Event::GoesOn(made_before));
     }

@@ -16,6 +16,8 @@ use crate::{
     length::{AROUND, LONGEST_LOAD, LoadLength},
 };
 
+/// What a sweep takes that has no time of its own, with a test of its verdict, until one was made.
+pub const FREE_SWEEP: Duration = Duration::from_secs(90);
 /// A shorter load seldom settles.
 const SHORTEST_LOAD: Duration = Duration::from_millis(500);
 /// A shorter sweep has no time for its steps.
@@ -44,8 +46,8 @@ pub(crate) struct Trial<'a> {
 pub struct Forecast {
     /// Trials still to be made, if no more of the order is decided.
     pub trials: u32,
-    /// How long they take; `None` if that is not known.
-    pub time: Option<Duration>,
+    /// How long they take. Sweeps without a time of their own are taken for [`FREE_SWEEP`] until one was made.
+    pub time: Duration,
 }
 
 /// The trials of an experiment. Each round of a workload is a randomised block (Fisher 1935): a drift of the machine
@@ -266,7 +268,7 @@ impl<'a> Trials<'a> {
     /// What is still to come.
     pub(crate) fn forecast(&self) -> Forecast {
         let mut ahead = self.clone();
-        let (mut trials, mut time) = (0, Some(Duration::ZERO));
+        let (mut trials, mut time) = (0, Duration::ZERO);
         let mut tests = Some(self.confirming.left());
         while let Some(trial) = ahead.next() {
             // All tests are made in the rounds that come first.
@@ -274,7 +276,7 @@ impl<'a> Trials<'a> {
             let block = ahead.works.iter().find(|block| block.work.name == trial.work.name);
             let cost = block.map_or(AROUND, Block::cost_each);
             trials += 1;
-            time = time.filter(|_| trial.time.is_some()).map(|time| time + cost + tests);
+            time += cost + tests;
             ahead.made(&trial, cost);
             ahead.spent += tests;
         }
@@ -309,7 +311,7 @@ impl<'a> Block<'a> {
     /// How long a trial takes, by those that were made.
     fn cost_each(&self) -> Duration {
         match self.made.0 {
-            0 => self.length.time().unwrap_or_default() + AROUND,
+            0 => self.length.time().unwrap_or(if self.swept { FREE_SWEEP } else { LONGEST_LOAD }) + AROUND,
             made if self.swept => self.made.1 / made,
             // Those before may have been shorter.
             made => (self.made.1 / made).max(self.length.cost()),
@@ -460,12 +462,27 @@ mod tests {
         // Blocks of four trials of 1.7 s, of which 1.2 s go to what is around a load.
         assert_eq!(trials.clone().next().and_then(|trial| trial.time), Some(SHORTEST_LOAD));
         let forecast = trials.forecast();
-        assert_eq!((forecast.trials, forecast.time), (68, Some(Duration::from_millis(68 * 1_700))));
+        assert_eq!((forecast.trials, forecast.time), (68, Duration::from_millis(68 * 1_700)));
         // Each took 1.5 s.
         let made = all(&mut trials, |_| None);
         assert_eq!(made.len(), 80);
         assert_eq!(trials.too_short(), None);
         assert!(trials.spent <= Duration::from_secs(120));
+    }
+
+    /// Sweeps that had no time of their own began without a word of how long they would take.
+    #[test]
+    fn sweeps_without_a_time_are_taken_for_what_the_first_ones_took() {
+        let mut experiment = experiment("8m");
+        experiment.time = None;
+        experiment.works.truncate(1);
+        let mut trials = Trials::of_sweeps(&experiment, 1);
+        let before = trials.forecast();
+        assert_eq!(before.time, (FREE_SWEEP + AROUND) * before.trials);
+        let first = trials.next().expect("a trial");
+        trials.made(&first, Duration::from_secs(20));
+        let after = trials.forecast();
+        assert_eq!((after.trials, after.time), (before.trials - 1, Duration::from_secs(20) * after.trials));
     }
 
     #[test]
@@ -475,7 +492,7 @@ mod tests {
         let mut trials = Trials::new(&experiment, 1, None);
         let (tests, all) = (trials.confirming.left(), Duration::from_secs(480));
         assert_eq!(tests, all / 10);
-        let forecast = trials.forecast().time.expect("a time");
+        let forecast = trials.forecast().time;
         assert!(forecast <= all && forecast > all - Duration::from_secs(120), "{forecast:?}");
         let mut times = Vec::new();
         while let Some(trial) = trials.next() {

@@ -88,13 +88,13 @@ fn around(event: &Around) -> (String, bool) {
         Around::MakingFiles { files, bytes } => (progress::making_files(*files, *bytes), true),
         Around::Starting(programs) => (progress::starting(programs), true),
         Around::Preparing => (progress::preparing(), true),
-        Around::Planned(forecast) => (progress::planned(forecast.trials, seconds(forecast.time)), false),
+        Around::Planned(forecast) => (progress::planned(forecast.trials, forecast.time), false),
         Around::TooShort { needed } => (progress::too_short(needed.as_secs_f64()), false),
         Around::GoesOn(made) => (progress::goes_on(*made), false),
         Around::TrialBegun { name, number, ahead } => {
             // The forecast counts this trial in.
             let all = number + ahead.trials.saturating_sub(1);
-            (progress::trial_begun(name, *number, all, seconds(ahead.time)), false)
+            (progress::trial_begun(name, *number, all, ahead.time), false)
         }
         Around::Unlimited(program) => (progress::unlimited(program), false),
         Around::Proving { interrupted } => (progress::proving(*interrupted), !interrupted),
@@ -102,10 +102,6 @@ fn around(event: &Around) -> (String, bool) {
         Around::Proved(proof) => (progress::proved(proof), false),
         Around::LeftOut(left_out) => (progress::left_out(left_out), false),
     }
-}
-
-fn seconds(time: Option<Duration>) -> Option<f64> {
-    time.map(|time| time.as_secs_f64())
 }
 
 /// An event in words; none of those that only a view shows.

@@ -146,13 +146,11 @@ pub fn starting(programs: &[(String, usize)]) -> String {
     format!("starting {}", programs.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
-/// How many trials an experiment makes, and how long they take, seconds.
+/// How many trials an experiment makes, and how long they take.
 #[must_use]
-pub fn planned(trials: u32, time_s: Option<f64>) -> String {
-    format!(
-        "about {trials} trials{}",
-        time_s.map_or_else(String::new, |time_s| format!(", {}", about(time_s)))
-    )
+pub fn planned(trials: u32, time: Duration) -> String {
+    let time = about(time.as_secs_f64());
+    if trials == 1 { format!("one trial, {time}") } else { format!("about {trials} trials, {time}") }
 }
 
 /// The time of an experiment is too short for its trials, which need so many seconds at least.
@@ -171,14 +169,13 @@ pub fn goes_on(made: u32) -> String {
     format!("going on: {made} {} there already", if made == 1 { "trial is" } else { "trials are" })
 }
 
-/// A trial begins: its number, how many there are about, how long the rest takes, seconds.
+/// A trial begins: its number, how many there are about, how long the rest takes.
 #[must_use]
-pub fn trial_begun(name: &str, number: u32, trials: u32, left_s: Option<f64>) -> String {
+pub fn trial_begun(name: &str, number: u32, trials: u32, left: Duration) -> String {
     if trials <= 1 {
         return name.to_owned();
     }
-    let left = left_s.map_or_else(String::new, |left_s| format!(", {} left", about(left_s)));
-    format!("trial {number} of about {trials}{left}: {name}")
+    format!("trial {number} of about {trials}, {} left: {name}", about(left.as_secs_f64()))
 }
 
 /// A length of time that is not known well: `about 40 s`, `about 3 min`, `about 2 h 10 min`.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use experiment::{comparison, definition::Experiment, names::slug};
+use experiment::{comparison, definition::Experiment, names::slug, progress::FREE_SWEEP};
 use nstar::{
     commands::experiment::{Reported, Session, run_in},
     exit::{self, Exit, Failure},
@@ -21,9 +21,7 @@ use sweep::conclusion::RunStart;
 
 use crate::published;
 
-/// What a sweep takes that has no time of its own, with a test of its verdict.
-const SWEEP: Duration = Duration::from_secs(90);
-/// What it is given at the quick scale.
+/// What a sweep without a time of its own is given at the quick scale.
 const QUICK_SWEEP: Duration = Duration::from_secs(35);
 /// At the quick scale an experiment has two thirds of its published time: all of them fit into three quarters of an hour.
 const QUICK_PART: f64 = 2.0 / 3.0;
@@ -158,7 +156,7 @@ fn scaled(mut experiment: Experiment, full: bool) -> Run {
     let time = match (experiment.time, full) {
         (Some(time), true) => time,
         (Some(time), false) => time.mul_f64(QUICK_PART),
-        (None, true) => sweeps(SWEEP),
+        (None, true) => sweeps(FREE_SWEEP),
         (None, false) => sweeps(QUICK_SWEEP),
     };
     if !full {
