@@ -46,6 +46,7 @@ impl Cgroup {
         let group = folder_of(controller, guard);
         // That of v2 is one for all limits.
         let is_new = !group.exists();
+        hand_down(controller);
         fs::create_dir_all(&group)?;
         let files = LimitFiles { group: &group, v1: is_v1(controller) };
         let set = match limit {
@@ -115,6 +116,15 @@ impl LimitFiles<'_> {
 
 fn is_v1(controller: &str) -> bool {
     Path::new(CGROUPS).join(controller).is_dir()
+}
+
+/// Lets the cgroups below the root of v2 have limits of this kind, which not every system does by itself. Where that fails, setting
+/// the limit does too.
+fn hand_down(controller: &str) {
+    if !is_v1(controller) {
+        let name = if controller == "blkio" { "io" } else { controller };
+        let _ = fs::write(Path::new(CGROUPS).join("cgroup.subtree_control"), format!("+{name}"));
+    }
 }
 
 fn folder_of(controller: &str, guard: u32) -> PathBuf {

@@ -164,7 +164,7 @@ impl<'a> Stage<'a> {
                 let _ = fs::remove_dir_all(&old.folder);
             }
             for set in &data {
-                data::make_files(&set.folder, set.first..set.first + set.files, set.size)
+                data::make_files(&set.folder, set.first..set.first + set.files, set.size, around.interrupt)
                     .map_err(RunError::data)?;
             }
             self.data = data;
