@@ -577,6 +577,23 @@ fn a_program_is_not_put_in_order_with_itself() {
     assert!(claimed.count() <= 1);
 }
 
+/// Every variant asks for another page of one program.
+#[test]
+fn a_program_that_no_variant_changes_starts_once() {
+    let place = Place::beside_others();
+    let starts = place.path("starts");
+    let before = format!("\"1\"]\nbefore = [[\"sh\", \"-c\", \"echo x >> {}\"]]", starts.display());
+    let text = replaced(&[
+        ("rounds = 1", "rounds = 2"),
+        ("sleep = [1, 20]", "page = [1, 2]"),
+        ("\"${sleep}\"]", &before),
+        ("${port.web}/\"", "${port.web}/${page}\""),
+    ]);
+    let outcome = experiment(&place, &text, &["-d", "500ms"]).run();
+    assert_eq!(comparison(&place)["works"][0]["entries"].as_array().map(Vec::len), Some(2), "{outcome}");
+    assert_eq!(fs::read_to_string(starts).expect("a file"), "x\n");
+}
+
 /// Each variant is measured on what was prepared for it, also where the program need not start anew.
 #[test]
 fn what_is_prepared_for_one_variant_is_not_measured_on_another() {
