@@ -21,9 +21,8 @@ fn connections_beyond_the_limit_wait_until_one_closes() {
         let counters = Arc::new(Counters::default());
         let limited = Options { max_connections: 3, counters: Arc::clone(&counters), ..options() };
         let server = start_with(model, &limited, Commands::new());
-        let mut clients: Vec<_> = (0..8).map(|_| connect(&server)).collect();
-        // With half a request, none is idle.
-        clients.iter_mut().for_each(|client| client.write_all(b"number").unwrap());
+        // With half a request, none is idle; the first three send theirs before anybody waits.
+        let mut clients: Vec<_> = (0..8).map(|_| connect_and_send(&server, b"number")).collect();
         eventually("the limit is met", || counters.limit_pauses() > 0 && counters.accepted() == 3);
         assert_eq!(counters.active(), 3, "{model}");
         for (number, client) in clients.iter_mut().enumerate() {
@@ -39,6 +38,12 @@ fn connections_beyond_the_limit_wait_until_one_closes() {
         eventually("all are closed", || counters.closed() == 8);
         assert!(Arc::ptr_eq(&counters, server.counters()), "{model}");
     }
+}
+
+fn connect_and_send(server: &Server, bytes: &[u8]) -> TcpStream {
+    let mut client = connect(server);
+    client.write_all(bytes).expect("sent");
+    client
 }
 
 /// Idle connections held all places, and nobody else was served.
@@ -115,9 +120,9 @@ fn one_loop_makes_room_for_clients_of_another() {
                 let server = start_with(model, &full, Commands::new());
                 let idle: Vec<_> = (0..6).map(|_| connect(&server)).collect();
                 eventually("the server is full", || server.counters().active() == 6);
-                let mut clients: Vec<_> = (0..6).map(|_| connect(&server)).collect();
                 // With half of another request none of them is idle.
-                clients.iter_mut().for_each(|client| client.write_all(b"hello you\nhalf").unwrap());
+                let mut clients: Vec<_> =
+                    (0..6).map(|_| connect_and_send(&server, b"hello you\nhalf")).collect();
                 for client in &mut clients {
                     assert_eq!(read_line(client), "hello you", "{model}");
                 }
@@ -188,8 +193,7 @@ fn a_server_listens_on_sockets_that_were_bound_before_whatever_their_number() {
 fn sockets_that_another_model_listened_on_before_keep_no_client_waiting() {
     let models: Vec<_> = models().collect();
     // A port that was asked for by its number stays bound when a server that stops shuts its sockets down.
-    let free = Listeners::bind(options().listen, 1).unwrap().address();
-    let bound = Listeners::bind(free, 4).unwrap();
+    let bound = bound_by_number(4);
     for loops in [4, 1, 2] {
         for &model in &models {
             let reused = Options { bound: Some(bound.clone()), loops, ..options() };
@@ -197,6 +201,19 @@ fn sockets_that_another_model_listened_on_before_keep_no_client_waiting() {
             for _ in 0..8 {
                 assert_eq!(ask(&mut connect(&server), "hello you"), "hello you", "{model}, {loops}");
             }
+        }
+    }
+}
+
+/// So many sockets at a port that was free a moment ago. A process that another test starts may hold a copy of the socket that
+/// found it until it runs its program; then another port is tried.
+fn bound_by_number(count: usize) -> Listeners {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let free = Listeners::bind(options().listen, 1).unwrap().address();
+        match Listeners::bind(free, count) {
+            Err(EngineError::AddressInUse { .. }) if Instant::now() < deadline => {}
+            bound => return bound.unwrap(),
         }
     }
 }

@@ -150,6 +150,8 @@ fn workers_that_cannot_begin_again_are_tried_again_and_the_server_still_stops() 
 fn stops_while_replacing() {
     let server = start_with(model_to_try(), &Options { workers: 3, ..options() }, Commands::new());
     let parent = parent();
+    // One more has tried to make a service, and may end by itself before it is killed.
+    eventually("only the workers are left", || children_of(parent).len() == 3);
     children_of(parent).into_iter().for_each(kill);
     server.drain(Duration::from_secs(600));
     server.join();

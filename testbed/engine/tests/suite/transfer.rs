@@ -133,6 +133,8 @@ fn a_reset_in_the_middle_of_a_transfer_ends_that_connection_only() {
     for model in models() {
         let server = start(model, Commands::new());
         let mut other = connect(&server);
+        // It has been accepted by now, so that there are two.
+        assert_eq!(ask(&mut other, "hello you"), "hello you", "{model}");
         let mut broken = connect(&server);
         broken.write_all(b"flood\n").unwrap();
         broken.read_exact(&mut [0; 1_000]).unwrap();
