@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use analysis::ticks::{ErrorKind, Tick};
 use load::{Generator, Plan, RequestTemplate, Scenario, Stop, Url};
@@ -154,6 +154,32 @@ pub(crate) fn plan(url: &Url) -> Plan {
 }
 
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// Longer than any step of a test takes; reached only by what never happens.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A URL at which nobody listens, nor does another test begin to: the port is that of a client, for as long as both ends are
+/// kept.
+pub(crate) fn nobody() -> (Url, [TcpStream; 2]) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let url = format!("http://{}/", client.local_addr().unwrap()).parse().unwrap();
+    (url, [client, listener.accept().unwrap().0])
+}
+
+/// Collects for this long, and on until `enough` of the sums so far. Returns all ticks.
+pub(crate) fn collect_until(
+    generator: &mut Generator,
+    time_us: u64,
+    enough: impl Fn(&Counted) -> bool,
+) -> Vec<Tick> {
+    let give_up = Instant::now() + PATIENCE;
+    let mut ticks = generator.collect(time_us, &NEVER).unwrap();
+    while !enough(&Counted::of(&ticks)) && Instant::now() < give_up {
+        ticks.extend(generator.collect(20_000, &NEVER).unwrap());
+    }
+    ticks
+}
 
 /// Runs `users` until `stop`. Returns the sums.
 pub(crate) fn run(plan: &Plan, users: u32, stop: Stop) -> Counted {

@@ -1,12 +1,12 @@
 //! Every way in which a server can fail, and every fault that a response can have.
 
-use std::net::TcpListener;
-use std::time::Duration;
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
 
 use analysis::ticks::ErrorKind;
 use load::{Generator, Pacing, Stop, Think};
 
-use crate::common::{Counted, NEVER, OK, Server, one_error, plan, run};
+use crate::common::{Counted, NEVER, OK, PATIENCE, Server, nobody, one_error, plan, run};
 
 /// A server that answers the first request with `response` and waits until the client closes the connection.
 fn sends(response: &'static [u8]) -> Server {
@@ -28,9 +28,7 @@ fn sends_and_closes(response: &'static [u8]) -> Server {
 
 #[test]
 fn nobody_listens() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-    drop(listener);
+    let (url, _kept) = nobody();
     assert_eq!(one_error(&plan(&url)), ErrorKind::Refused);
 }
 
@@ -171,7 +169,8 @@ fn closing_an_idle_connection_is_not_an_error() {
         let _ = peer.send(OK);
     });
     let mut plan = server.plan();
-    plan.pacing = Pacing::Closed { think: Think::Constant(Duration::from_millis(300)) };
+    // Far longer than the server takes to close, so that no request meets it.
+    plan.pacing = Pacing::Closed { think: Think::Constant(Duration::from_secs(2)) };
     let counted = run(&plan, 2, Stop::PerUser(2));
     assert_eq!((counted.completed, counted.errors_total()), (4, 0), "{counted:?}");
 }
@@ -193,13 +192,24 @@ fn users_recover_when_a_server_restarts() {
     // No server listens now: connections are refused, with pauses in between and not in a busy loop.
     let dead = until(&mut generator, |counted| counted.errors.iter().any(|(k, _)| *k == ErrorKind::Refused));
     assert!(dead.errors_total() < 1_000, "{dead:?}");
-    let again = Server::on(TcpListener::bind(address).unwrap(), |mut peer, _| {
+    let again = Server::on(bound_again(address), |mut peer, _| {
         while peer.request().is_some() {
             peer.send(OK).unwrap();
         }
     });
     until(&mut generator, |counted| counted.completed > 0 && counted.errors.is_empty());
     drop(again);
+}
+
+/// Listens at a port that was free a moment ago. The system may have given it to another test meanwhile.
+fn bound_again(address: SocketAddr) -> TcpListener {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        match TcpListener::bind(address) {
+            Err(_) if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(20)),
+            bound => return bound.unwrap(),
+        }
+    }
 }
 
 /// Collects until `enough`. Returns the sums of the last collection.

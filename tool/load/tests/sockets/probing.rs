@@ -1,13 +1,12 @@
 //! What the probe reports before a load.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
 use analysis::check::{Fault, Kept, Outcome};
 use load::{LoadError, Plan, ProbeError, Scenario, check, probe};
 
-use crate::common::{OK, Server, plan};
+use crate::common::{OK, Server, nobody, plan};
 
 fn fault(plan: &load::Plan) -> ProbeError {
     match probe(plan) {
@@ -37,9 +36,8 @@ fn a_long_body_is_not_read_to_its_end() {
 
 #[test]
 fn each_fault_has_its_own_error() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://joe:secret@{}/", listener.local_addr().unwrap()).parse().unwrap();
-    drop(listener);
+    let (nobody, _kept) = nobody();
+    let url = nobody.to_string().replacen("http://", "http://joe:secret@", 1).parse().unwrap();
     let refused = fault(&plan(&url));
     assert!(matches!(refused, ProbeError::Refused { .. }));
     assert!(!format!("{refused} {refused:?}").contains("secret"));
@@ -71,9 +69,7 @@ fn each_of_several_servers_is_probed() {
     let statuses: Vec<u16> = probe(&plan).unwrap().iter().map(|report| report.status).collect();
     assert_eq!(statuses, [200, 404]);
 
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody: load::Url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-    drop(listener);
+    let (nobody, _kept) = nobody();
     plan.scenario = plan.scenario.with_bases(vec![good.url("/"), nobody.clone()]);
     let ProbeError::Refused { target, .. } = fault(&plan) else { panic!("a server answered") };
     assert_eq!(target, nobody.to_string());
