@@ -337,7 +337,8 @@ mod tests {
             std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
         let sampled = Profiler::start(&[busy.id()].into(), Duration::from_secs(10), Some(Box::new(Fake)));
         let sampled = sampled.map(|profiler| {
-            thread::sleep(Duration::from_millis(500));
+            // As long as it takes for a busy machine to run it for a moment.
+            thread::sleep(Duration::from_millis(1_000));
             profiler.stop()
         });
         busy.kill().and_then(|()| busy.wait()).expect("it ends");
@@ -369,8 +370,11 @@ mod tests {
         };
         thread::sleep(Duration::from_millis(500));
         let sampled = Profiler::start(&[pid].into(), Duration::from_secs(60), None).map(|profiler| {
-            let before = cpu_s();
-            thread::sleep(Duration::from_millis(1_500));
+            let (before, begun) = (cpu_s(), Instant::now());
+            // Long enough for many samples, also where a busy machine seldom runs it.
+            while cpu_s() - before < 1.0 && begun.elapsed() < Duration::from_secs(30) {
+                thread::sleep(Duration::from_millis(100));
+            }
             (cpu_s() - before, profiler.stop())
         });
         busy.kill().and_then(|()| busy.wait()).expect("it ends");

@@ -198,7 +198,7 @@ mod tests {
         let first = (0..1024).find(|number| allowed.is_set(*number)).expect("a processor");
         let probe = SpeedProbe::start(&[first as u32]).expect("a thread");
         let mut speed = None;
-        for _ in 0..100 {
+        for _ in 0..600 {
             std::thread::sleep(Duration::from_millis(100));
             speed = probe.between(began_us, monotonic_us());
             if speed.is_some() {

@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ROLE: &str = "OBSERVE_TEST_ROLE";
 
@@ -65,14 +65,17 @@ impl Drop for Server {
 pub(crate) fn run_role() {
     let role = std::env::var(ROLE).expect("run by the other tests");
     let words: Vec<&str> = role.split(' ').collect();
-    let listener = TcpListener::bind(words[1]).unwrap();
+    let listener = match words[0] {
+        "listen-again" => bound_again(words[1]),
+        _ => TcpListener::bind(words[1]).unwrap(),
+    };
     let addr = listener.local_addr().unwrap();
     let announce = move || {
         println!("ADDR={addr}");
         std::io::stdout().flush().unwrap();
     };
     match words[0] {
-        "listen" => serve(&announce),
+        "listen" | "listen-again" => serve(&announce),
         "call" => {
             let call = TcpStream::connect(words[2]).unwrap();
             serve(&announce);
@@ -181,6 +184,17 @@ pub(crate) fn run_role() {
         other => panic!("no role {other}"),
     }
     drop(listener);
+}
+
+/// Listens at a port that was free a moment ago. The system may have given it to another test meanwhile.
+fn bound_again(addr: &str) -> TcpListener {
+    let give_up = Instant::now() + Duration::from_secs(60);
+    loop {
+        match TcpListener::bind(addr) {
+            Err(_) if Instant::now() < give_up => thread::sleep(Duration::from_millis(20)),
+            bound => return bound.unwrap(),
+        }
+    }
 }
 
 fn serve(announce: &dyn Fn()) {
