@@ -6,14 +6,13 @@ use engine::{Model, Server};
 use share::{Content, index, peer};
 use test_support::{browser::Browser, http::ask};
 
-use crate::support::{Index, Peer, wait_until};
+use crate::support::{Index, Peer, serve_at, wait_until};
 
 /// An index whose peers renew only every 20 minutes.
 fn rarely_renewed(folder: &tempfile::TempDir, port: u16) -> Server {
     let mut options = index::Options::new(folder.path().join("index.db"));
     options.life = Duration::from_secs(3600);
-    let run = engine::Options::new(([127, 0, 0, 1], port).into());
-    engine::start(Model::Epoll, &run, index::factory(options).unwrap()).unwrap()
+    serve_at(([127, 0, 0, 1], port).into(), || index::factory(options.clone()).unwrap())
 }
 
 #[test]
@@ -72,7 +71,9 @@ fn a_failed_search_is_told_at_once() {
 
 #[test]
 fn what_cannot_be_had_because_the_index_is_away_says_so() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Bound without listening: no other test gets the port.
+    let bound = engine::Listeners::bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+    let nobody = bound.address();
     let peer = Peer::start(nobody);
     let over = peer.obtain(&Content::of(b"what nobody is known to have").to_string());
     let why = over["error"].as_str().unwrap();

@@ -16,7 +16,7 @@ use http_io::{
 use serde_json::json;
 use share::{Content, peer};
 
-use crate::support::{Index, Peer, bytes, get, index, post, send, wait_until};
+use crate::support::{Index, Peer, bytes, get, index, post, send, serve_at, wait_until};
 
 fn content(at: SocketAddr, hash: &str, range: &str) -> Response {
     let target = format!("/content/{hash}");
@@ -120,8 +120,7 @@ fn an_index_that_was_away_is_told_everything_again() {
     let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
     let start = || {
         let options = share::index::Options::new(folder.path().join("index.db"));
-        let run = engine::Options::new(port);
-        engine::start(Model::Epoll, &run, share::index::factory(options).unwrap()).unwrap()
+        serve_at(port, || share::index::factory(options.clone()).unwrap())
     };
     let ann = Peer::start(port);
     ann.write("early.txt", b"x");

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{Model, Server, service::Factory};
+use engine::{EngineError, Model, Server, service::Factory};
 use http_io::{
     Method,
     client::{BlockingClient, ClientOptions, Request, Response},
@@ -23,6 +23,20 @@ pub(crate) fn serve(model: Model, factory: impl Factory) -> Server {
     let mut run = engine::Options::new("127.0.0.1:0".parse().unwrap());
     (run.loops, run.workers) = (2, 4);
     engine::start(model, &run, factory).unwrap()
+}
+
+/// Starts a server at a port that was free a moment ago. The system may have given it to another test meanwhile, and a
+/// process that another test starts holds copies of all sockets until it runs its program.
+pub(crate) fn serve_at<F: Factory>(at: SocketAddr, factory: impl Fn() -> F) -> Server {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        match engine::start(Model::Epoll, &engine::Options::new(at), factory()) {
+            Err(EngineError::AddressInUse { .. }) if Instant::now() < patience => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            started => return started.unwrap(),
+        }
+    }
 }
 
 /// An index server on a database.
@@ -55,9 +69,12 @@ pub(crate) fn file(name: &str, more: &str) -> Value {
     json!({ "name": name, "hash": Content::of(content.as_bytes()), "size": content.len() })
 }
 
+/// A generous bound: reached only by what would never happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Waits for a generously long time.
 pub(crate) fn wait_until(holds: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let patience = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < patience, "it never came to be");
         thread::sleep(Duration::from_millis(20));
