@@ -131,7 +131,9 @@ pub(crate) fn what_cannot_be_opened(server: &DatabaseServer, fixture: &Fixture) 
         let rights = opened(&server.url_with("mysql", server.password()));
         assert!(rights.contains("GRANT"), "{rights}");
     }
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Bound without listening: no other test gets the port.
+    let bound = engine::Listeners::bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+    let closed = bound.address().port();
     let away = server.url("nstar_0");
     let (scheme, _) = away.split_once("://").unwrap();
     let down = opened(&format!("{scheme}://ann:{secret}@127.0.0.1:{closed}/x"));
