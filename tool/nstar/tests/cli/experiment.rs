@@ -127,11 +127,11 @@ fn programs_that_do_not_start_are_told_with_what_they_said() {
         // It takes no connections.
         (
             "[\"sh\", \"-c\", \"echo waiting for godot; sleep 600\"]",
-            "not ready within 1s: waited for connections at 127.0.0.1",
+            "not ready within 3s: waited for connections at 127.0.0.1",
         ),
         ("[\"sh\", \"-c\", \"echo waiting for godot; sleep 600\"]", "Its last lines: waiting for godot"),
     ];
-    let ports = "ports = [\"web\"]\nready_within = \"1s\"\nenvironment = { SLEEP = \"${sleep}\" }";
+    let ports = "ports = [\"web\"]\nready_within = \"3s\"\nenvironment = { SLEEP = \"${sleep}\" }";
     for (command, word) in cases {
         let text = replaced(&[(python, command), ("ports = [\"web\"]", ports)]);
         experiment(&place, &text, &[]).run().exits(1).complains(word);
@@ -505,15 +505,15 @@ fn an_interruption_before_anything_was_measured_is_told() {
 fn an_experiment_goes_on_after_an_interruption() {
     let place = Place::beside_others();
     let text = replaced(&[("rounds = 1", "rounds = 3")]);
-    experiment(&place, &text, &["-d", "500ms", "--resume"])
+    experiment(&place, &text, &["-d", "1s", "--resume"])
         .run()
         .exits(2)
         .complains("there is nothing to go on with");
-    let mut running = experiment(&place, &text, &["-d", "500ms"]).start();
+    let mut running = experiment(&place, &text, &["-d", "1s"]).start();
     running.wait_for_stderr("trial 3 of about");
     running.signal("KILL");
     running.finish();
-    let mut running = experiment(&place, &text, &["-d", "500ms", "--resume"]).start();
+    let mut running = experiment(&place, &text, &["-d", "1s", "--resume"]).start();
     running.wait_for_stderr("going on: 2 trials are there already");
     running.wait_for_stderr("trial 5 of about");
     running.signal("INT");
@@ -523,12 +523,12 @@ fn an_experiment_goes_on_after_an_interruption() {
         assert_eq!(entry["runs"].as_array().map(Vec::len), Some(2), "{entry}");
     }
     let other = text.replace("users = 2", "users = 3");
-    experiment(&place, &other, &["-d", "500ms", "--resume"])
+    experiment(&place, &other, &["-d", "1s", "--resume"])
         .run()
         .exits(2)
         .complains("its file or a value given with --set changed");
-    experiment(&place, &text, &["-d", "500ms", "--resume", "--seed", "7"]).run().exits(2).complains("a flag");
-    let outcome = experiment(&place, &text, &["-d", "500ms", "--resume"]).run();
+    experiment(&place, &text, &["-d", "1s", "--resume", "--seed", "7"]).run().exits(2).complains("a flag");
+    let outcome = experiment(&place, &text, &["-d", "1s", "--resume"]).run();
     outcome.complains("going on: 4 trials are there already");
     let comparison = comparison(&place);
     for entry in comparison["works"][0]["entries"].as_array().expect("entries") {

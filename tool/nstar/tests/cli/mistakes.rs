@@ -4,6 +4,7 @@ use std::{
     io::{Read, Write},
     net::TcpListener,
     thread,
+    time::{Duration, Instant},
 };
 
 use crate::common::support::{Place, Server, free_port};
@@ -239,14 +240,19 @@ fn a_server_that_dies_mid_sweep_loses_nothing_measured() {
 #[test]
 fn a_load_on_a_server_that_dies_has_failed_and_says_so() {
     let place = Place::beside_others();
-    let url = answers_then_dies(5_000);
-    place.nstar(["load", &url, "-c", "2", "-d", "4s"]).run().exits(1).complains("answered nothing");
+    // Within the time of the load, however slow the machine is.
+    let mut until = None;
+    let url = answers_while(move |answered| {
+        answered < 20
+            || Instant::now() < *until.get_or_insert_with(|| Instant::now() + Duration::from_secs(1))
+    });
+    place.nstar(["load", &url, "-c", "2", "-d", "6s"]).run().exits(1).complains("answered nothing");
 }
 
 #[test]
 fn a_number_of_requests_is_given_up_when_the_server_is_gone() {
     let place = Place::beside_others();
-    let url = answers_then_dies(5_000);
+    let url = answers_while(|answered| answered < 5_000);
     place
         .nstar(["load", &url, "-c", "2", "-n", "1000000", "--timeout", "1s", "-o", "run.json"])
         .run()
@@ -256,19 +262,19 @@ fn a_number_of_requests_is_given_up_when_the_server_is_gone() {
     assert!(place.run_file()["steps"][0]["completed"].as_u64().expect("a count") > 0);
 }
 
-/// A server that answers so many requests and then is gone.
-fn answers_then_dies(requests: usize) -> String {
+/// A server that is gone once this no longer holds of the number of requests that it has answered.
+fn answers_while(mut goes_on: impl FnMut(usize) -> bool + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     thread::spawn(move || {
-        let mut left = requests;
+        let mut answered = 0;
         // What only looks whether anybody listens closes without a request.
-        while left > 0 {
+        while goes_on(answered) {
             let (mut peer, _) = listener.accept().expect("a connection");
             if peer.read(&mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {
                 let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
                 peer.write_all(answer).expect("an answer");
-                left -= 1;
+                answered += 1;
             }
         }
     });

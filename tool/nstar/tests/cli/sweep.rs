@@ -75,7 +75,10 @@ fn a_server_that_sleeps_behind_four_workers_is_not_blamed_on_the_processor() {
         assert!(honest && !blamed, "{outcome}");
         let max = verdict(&run)["throughput_max_per_s"].as_f64().expect("a rate");
         assert!(max < 808.0, "four workers at 5 ms give 800 a second at most: {max}\n{outcome}");
-        assert_little_holds(&run);
+        if outcome.status.code() == Some(0) && kind(&run) != "unknown" {
+            assert_little_holds(&run);
+        }
+        assert_little_holds_or_is_doubted(&run);
     }
 }
 

@@ -91,3 +91,23 @@ pub(crate) fn named_by(place: &Place, tries: usize, sweep: impl Fn() -> Outcome)
     eprintln!("UNDECIDED: this machine was too busy for a cause to be named, and every answer said so");
     None
 }
+
+/// Whether one of these is said to stop the server. On a busy host the verdict may be unsure, and name it among what else it may
+/// be: that is told. It is never sure of anything else.
+#[track_caller]
+pub(crate) fn is_said(run: &Value, expected: &[&str]) -> bool {
+    if expected.contains(&kind(run)) {
+        return true;
+    }
+    assert!(is_open(run, expected), "not {expected:?}: {}", verdict(run));
+    eprintln!("UNDECIDED: this machine was too busy to be sure, and the answer said so: {}", verdict(run));
+    false
+}
+
+/// Whether the verdict is unsure of what it says, and says that it may be one of these.
+pub(crate) fn is_open(run: &Value, expected: &[&str]) -> bool {
+    let bottleneck = &verdict(run)["bottleneck"];
+    let mut others = bottleneck["alternatives"].as_array().into_iter().flatten();
+    let is_named = others.any(|other| other["kind"].as_str().is_some_and(|kind| expected.contains(&kind)));
+    is_named && bottleneck["confidence"].as_f64().is_some_and(|sure| sure < 0.8)
+}
