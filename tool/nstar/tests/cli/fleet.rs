@@ -188,8 +188,10 @@ fn a_fleet_that_has_a_run_refuses_another_and_goes_on_without_a_member_that_is_k
         thread::sleep(Duration::from_millis(20));
     }
     let target = server.url("/");
-    let second = place.nstar(["load", &target, "-d", "1s", "--fleet", &url]).run();
-    second.exits(1).complains("another run has it").complains("runs on 2");
+    // On a busy machine a member may be late to answer that it is there.
+    let second = || place.nstar(["load", &target, "-d", "1s", "--fleet", &url]).run();
+    let told = (0..4).map(|_| second()).find(|outcome| outcome.stderr.contains("runs on 2"));
+    told.unwrap_or_else(second).exits(1).complains("another run has it").complains("runs on 2");
     victim.signal("KILL");
     fs::write(&gate, "").expect("a file");
     let outcome = running.finish().has_not_panicked();
