@@ -117,8 +117,12 @@ fn six_peers_that_know_all_others_find_all_files_by_asking_one_and_forget_who_di
             group.ask_until(&peer.at, &["search", &format!("common {number}.txt")]);
         }
     }
-    let counted = ask(&peers[3].at, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    assert!(counted.contains("dht_peers 5") && counted.contains("dht_lookups_total 0"), "{counted}");
+    let counted =
+        || ask(&peers[3].at, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    // Who renews late on a busy machine is forgotten for a moment.
+    eventually("all others are known", || counted().contains("dht_peers 5"));
+    let counted = counted();
+    assert!(counted.contains("dht_lookups_total 0"), "{counted}");
     assert!(counted.contains("dht_searches_total{answered=\"asked\"}"), "{counted}");
 
     let dead = peers.remove(5);
