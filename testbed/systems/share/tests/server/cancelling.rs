@@ -39,7 +39,7 @@ fn what_is_being_obtained_can_be_cancelled_and_asked_for_again() {
 
     let bob = Peer::start(index.at);
     bob.write("never.bin", b"what never comes");
-    wait_until(|| ann.search(&format!("hash={hash}"))[0]["peers"].as_array().unwrap().len() == 2);
+    wait_until(|| ann.sharers(&format!("hash={hash}")) == 2);
     assert_eq!(ann.obtain(&hash)["state"], "done");
     assert_eq!(cancel(&ann, &hash), 404, "it is here");
 }

@@ -96,7 +96,7 @@ fn a_peer_that_lies_is_named_and_its_bytes_never_come_through() {
         let file = [name.as_bytes(), &bytes(length)].concat();
         let liar = false_peer(index.at, name, &file, answer);
         honest.write(name, &file);
-        wait_until(|| receiver.search(&format!("name={name}"))[0]["peers"].as_array().unwrap().len() == 2);
+        wait_until(|| receiver.sharers(&format!("name={name}")) == 2);
         let obtained = receiver.obtain(&Content::of(&file).to_string());
         assert_eq!(obtained["state"], "done", "{name}: {obtained}");
         assert_eq!(fs::read(receiver.path(name)).unwrap(), file, "{name}");

@@ -1,6 +1,7 @@
 //! Servers on ports of their own, and a client that parses JSON.
 
 use std::{
+    cell::Cell,
     net::SocketAddr,
     path::PathBuf,
     thread,
@@ -161,8 +162,18 @@ impl Peer {
 
     /// Waits until this peer finds a file, and returns its hash.
     pub(crate) fn find(&self, name: &str) -> String {
-        wait_until(|| !self.search(&format!("name={name}")).is_empty());
-        self.search(&format!("name={name}"))[0]["hash"].as_str().unwrap().to_owned()
+        let hash = Cell::new(None);
+        wait_until(|| {
+            let found = self.search(&format!("name={name}"));
+            hash.set(found.first().map(|found| found["hash"].as_str().unwrap().to_owned()));
+            !found.is_empty()
+        });
+        hash.take().unwrap()
+    }
+
+    /// How many peers have the first file that this peer finds; none where it finds nothing now.
+    pub(crate) fn sharers(&self, query: &str) -> usize {
+        self.search(query).first().map_or(0, |found| found["peers"].as_array().unwrap().len())
     }
 
     /// Downloads content, and returns the final progress.
