@@ -35,7 +35,7 @@ fn a_store_holds_on_mariadb() {
     another_kind_is_told(&server.database().url(), ("mysql", "postgres"));
     however_many_connections_broke_the_next_statement_is_answered(
         &server,
-        "SELECT SLEEP(0.3)",
+        "SELECT SLEEP(2)",
         "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND db = DATABASE()",
         |id| format!("KILL CONNECTION {id}"),
     );
@@ -63,13 +63,14 @@ fn a_store_holds_on_postgres() {
     another_kind_is_told(&server.database().url(), ("postgres", "mysql"));
     however_many_connections_broke_the_next_statement_is_answered(
         &server,
-        "SELECT pg_sleep(0.3)::text",
+        "SELECT pg_sleep(2)::text",
         "SELECT pid::bigint FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()",
         |id| format!("SELECT pg_terminate_backend({id})"),
     );
 }
 
 /// All connections are idle when the server closes them: as many as a pool opens, more than a statement has tries.
+/// `sleep` takes long enough for all of them to be under way at once on a slow machine too.
 fn however_many_connections_broke_the_next_statement_is_answered(
     server: &DatabaseServer,
     sleep: &'static str,
