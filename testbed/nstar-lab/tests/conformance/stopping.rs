@@ -97,7 +97,7 @@ fn clients_of_a_killed_server_are_told_and_its_port_is_free_at_once() {
         assert_eq!(reading.head().status, 200, "{model}");
         let folder = Folder::new();
         // Long enough for the server to be killed under it on a slow machine too.
-        let flags = ["-c", "20", "-d", "5s", "--json"].map(String::from);
+        let flags = ["-c", "20", "-d", "3s", "--json"].map(String::from);
         let load = folder.nstar(server.load_words("/files/1000").into_iter().chain(flags)).start();
         server.wait_for_metric("nstar_files_connections", 1 + 1 + 20 + 1);
         server.kill();
