@@ -199,8 +199,11 @@ impl Failures {
         self.count.saturating_sub(u16::try_from(forgotten).unwrap_or(u16::MAX))
     }
 
+    /// With one more, up to what makes the longest wait. Keys of several kinds share counters: a key whose limit is lower takes
+    /// nothing from another.
     fn and_one(self, now_ms: u64, free: u16) -> Self {
-        let count = self.count_at(now_ms).saturating_add(1).min(free + COUNT_BEYOND_MAX);
+        let counted = self.count_at(now_ms);
+        let count = counted.saturating_add(1).min(free + COUNT_BEYOND_MAX).max(counted);
         Self { count, last_ms: now_ms.max(self.last_ms) }
     }
 
@@ -286,6 +289,16 @@ mod tests {
         assert_eq!(noted.iter().position(|noted| noted.address_slowed), Some(usize::from(ADDRESS_FREE) - 1));
         assert_eq!(slowdown.wait_ms(&name(1000), 0), 1_000);
         assert_eq!(slowdown.wait_ms(&slowdown.attempt(b"name-1000", stranger(1)), 0), 0);
+    }
+
+    /// Failures of an address were taken back where a name that it tried shared one of its counters: then it need not wait.
+    #[test]
+    fn a_name_that_shares_a_counter_takes_no_failures_back() {
+        let of_address = Failures { count: 18, last_ms: 0 };
+        assert_eq!(of_address.and_one(0, NAME_FREE).count, 18);
+        assert_eq!(of_address.and_one(0, 1).count, 18);
+        assert_eq!(of_address.and_one(0, ADDRESS_FREE).count, 19);
+        assert_eq!(of_address.and_one(FORGET_MS, 1).count, 17, "one is forgotten");
     }
 
     #[test]
