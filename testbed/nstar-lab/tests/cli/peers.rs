@@ -93,7 +93,7 @@ fn all_kinds_of_index_are_compared_on_the_same_work() {
         ("central, 8", "central, 3"),
         ("dht, 8", "dht, 3"),
         ("rounds = 3", "rounds = 1"),
-        ("6m", "21s"),
+        ("8m", "21s"),
     ];
     let study = study(&place, &shortened("p2p-central-or-distributed", &short), &[]);
     assert_eq!(study["axis"], "index, peers");

@@ -99,6 +99,9 @@ fn root_starts_a_server_again_whose_secrets_belong_to_its_user() {
     let place = Place::beside_others();
     fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).expect("a folder for all");
     for (server, secret) in [("accounts", "a.db.admin"), ("booking", "a.db.key")] {
+        fs::create_dir(place.path(server)).expect("a folder");
+        let given = Command::new("chown").args([USER, server]).current_dir(place.path(".")).status();
+        assert!(given.expect("coreutils").success());
         let words = format!(
             "serve {server} --database {server}/a.db --listen 127.0.0.1:0 --user {USER} --until-stdin-closes"
         );
