@@ -90,7 +90,7 @@ fn a_server_that_root_starts_becomes_the_user_it_is_given_once_it_is_bound() {
     }
 }
 
-/// Root refused the secrets that the server had generated as its user, who owns them.
+/// Secrets that a server generates belong to its user, and are opened only once it has become that.
 #[test]
 fn root_starts_a_server_again_whose_secrets_belong_to_its_user() {
     if !is_root_or_skip("root_starts_a_server_again_whose_secrets_belong_to_its_user") {
