@@ -210,10 +210,10 @@ fn sockets_that_another_model_listened_on_before_keep_no_client_waiting() {
 fn bound_by_number(count: usize) -> Listeners {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let free = Listeners::bind(options().listen, 1).unwrap().address();
+        let free = Listeners::bind(options().listen, 1).expect("a port").address();
         match Listeners::bind(free, count) {
             Err(EngineError::AddressInUse { .. }) if Instant::now() < deadline => {}
-            bound => return bound.unwrap(),
+            bound => return bound.expect("sockets"),
         }
     }
 }
