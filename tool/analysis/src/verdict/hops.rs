@@ -140,6 +140,11 @@ pub(super) fn elsewhere(curve: &Curve) -> f64 {
     curve.mean(|step| looked(step).then(|| others(step))).unwrap_or(0.0)
 }
 
+/// How often the connections were looked at beyond N*.
+pub(super) fn looks_beyond(curve: &Curve) -> f64 {
+    curve.plateau().map(|step| step.usage.hops.looks as f64).sum()
+}
+
 /// The share of the requests that more users add which wait to be accepted.
 pub(super) fn unaccepted(curve: &Curve) -> f64 {
     let (Some(steps), Some(Place::Tier(of))) = (Compared::new(curve), queue(curve).map(|queue| queue.at))
@@ -475,11 +480,12 @@ fn served_behind(curve: &Curve, hop: &HopUse) -> Option<[f64; 3]> {
     Some([least, fewest, at_most].map(|requests| times * requests))
 }
 
-/// The 95 % interval of how many requests a user has at a tier on average, by so many looks.
+/// How many requests a user has at a tier on average, one standard error less and more, by so many looks: half as far as the
+/// ends of the 95 % interval.
 fn interval(mean: f64, looks: usize) -> [f64; 2] {
     let at_once = mean.max(1.0);
     let hits = (mean / at_once * looks as f64).round() as u64;
-    proportion_ci(hits, looks as u64).map(|share| share * at_once)
+    proportion_ci(hits, looks as u64).map(|end| (end * at_once + mean) / 2.0)
 }
 
 /// Requests that users have sent and not got the response of, by Little's law.

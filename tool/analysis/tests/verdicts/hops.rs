@@ -263,6 +263,31 @@ fn connections_to_a_chain_of_one_name_are_not_a_full_tier() {
     assert!(found.confidence.share() < 0.6, "{found:#?}");
 }
 
+/// Three looks, of which some found a request at the front: 1.8 at a time behind it was said to be no pool of two.
+#[test]
+fn a_few_looks_do_not_tell_how_many_are_served_elsewhere() {
+    let lab = sweep()
+        .tier(server("nginx").demand_us(50.0).threads(8))
+        .tier(server("php-fpm").downstream().demand_us(50.0).processes(2).threads(2))
+        .users(&[1, 2, 4, 8])
+        .pool(2, 10_000.0);
+    let mut observed = lab.observed();
+    for step in observed.iter_mut() {
+        let users = step.step.users;
+        for (number, sample) in step.counters.iter_mut().enumerate() {
+            let missed = u32::from(users == 4 && number == 9) * 2;
+            let behind =
+                Hop { unread: (users - missed).into(), ..hop(Some(BEHIND), &[FRONT], users - missed, 0) };
+            sample.hops = [1, 5, 9].contains(&number).then(|| vec![users_hop(users), behind]);
+        }
+    }
+    let found = conclude(&observed, &lab.context).verdict.bottleneck;
+    let others = found.alternatives.iter().map(|other| other.kind);
+    let named: Vec<ResourceKind> = others.chain([found.kind]).collect();
+    assert!(named.contains(&ResourceKind::WorkerPool), "{found:#?}");
+    assert!(found.kind == ResourceKind::WorkerPool || found.confidence.share() < 0.6, "{found:#?}");
+}
+
 /// Four connections that hold a request each for a part of the time: too little to be sure, and too much for workers alone.
 #[test]
 fn connections_that_are_mostly_in_use_may_be_the_pool() {

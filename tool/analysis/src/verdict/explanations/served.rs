@@ -33,6 +33,9 @@ const NOT_ALIKE: f64 = 0.008;
 /// What is known of the requests at other tiers is good to this share.
 const ELSEWHERE_ERROR: f64 = 0.1;
 
+/// Each look finds one request more or less there than there are on average: the most that this makes a look vary by.
+const LOOK_VARIANCE: f64 = 0.25;
+
 /// The number of requests served at a time where they queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Served {
@@ -59,7 +62,7 @@ impl Served {
         let variance = rate_error.powi(2)
             + (of_rest * alone_error).powi(2)
             + NOT_ALIKE.powi(2)
-            + (ELSEWHERE_ERROR * elsewhere / at_a_time).powi(2);
+            + elsewhere_variance(curve, elsewhere) / at_a_time.powi(2);
         let counted = curve.closed() && at_a_time > 0.0 && variance.is_finite();
         counted.then(|| Self { at_a_time, elsewhere, held_back, error: variance.sqrt() })
     }
@@ -92,6 +95,12 @@ impl Served {
     fn above(&self, servers: f64, mean: f64) -> f64 {
         exponential_and_normal((self.at_a_time / servers).ln(), mean, self.error)
     }
+}
+
+/// How far what is known of the requests at other tiers may be off: looks are a sample, and a few of them tell little.
+fn elsewhere_variance(curve: &Curve, elsewhere: f64) -> f64 {
+    let looks = hops::looks_beyond(curve).max(1.0);
+    (ELSEWHERE_ERROR * elsewhere).powi(2) + elsewhere.min(LOOK_VARIANCE) / looks
 }
 
 /// The density at `x` of the sum of an exponential variable and a normal one around 0.
