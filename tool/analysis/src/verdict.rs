@@ -82,10 +82,8 @@ fn bounded(curve: &Curve) -> Finding {
     if let Some(finding) = generator::limited(curve, busy) {
         return finding;
     }
-    if let Some(finding) = waiting::descriptors(curve).or_else(|| waiting::memory(curve, busiest.as_ref())) {
-        return finding;
-    }
-    if let Some(finding) = memory_limit::read_again(curve, busiest.as_ref()) {
+    let short = || short_of_memory(curve, busiest.as_ref());
+    if let Some(finding) = waiting::descriptors(curve).or_else(short) {
         return finding;
     }
     let locks = database_locks::full(curve).zip(database_locks::holder(curve));
@@ -100,6 +98,15 @@ fn bounded(curve: &Curve) -> Finding {
             .unwrap_or_else(|| weighed(curve)),
     };
     database_locks::compare(curve, found)
+}
+
+/// A host that swaps, or a tier that waits for what its cgroup had no memory to keep. A disk that is busy with either is not a
+/// rival; anything else that is full is: then it may be a neighbour who swaps.
+fn short_of_memory(curve: &Curve, busiest: Option<&Finding>) -> Option<Finding> {
+    if busiest.is_some_and(|finding| finding.kind != ResourceKind::Disk) {
+        return None;
+    }
+    waiting::memory(curve).or_else(|| memory_limit::read_again(curve))
 }
 
 /// Lowers the odds of a full resource where nothing shows that it was less busy under less load.

@@ -10,9 +10,6 @@ use crate::run::{ConnectionEvidence as Seen, Identity, ListenQueue, ResourceKind
 /// Overflows of a listen queue, per second, that are more than the burst when users are added.
 const OVERFLOWS_PER_S: f64 = 1.0;
 
-/// This many times N* are clearly more users.
-const MORE_USERS: f64 = 1.5;
-
 /// A listen queue that holds this share of the users beyond N* is where they wait.
 const PILED_UP: f64 = 0.5;
 
@@ -124,8 +121,7 @@ fn not_admitted(step: &Step) -> Option<Seen> {
 /// something else was the limit, and the queue filled later because of it. Where nothing overflowed, those outside may wait
 /// for seconds before they try again.
 fn limited_before_it_was_full(curve: &Curve) -> bool {
-    let enough = MORE_USERS * f64::from(curve.star_users());
     let found_room =
         |step: &Step| step.usage.elapsed_us > 0.0 && overflows_per_s(step) <= 0.0 && !some_wait_outside(step);
-    curve.plateau().any(|step| f64::from(step.users) >= enough && found_room(step))
+    curve.plateau().any(|step| curve.is_clearly_beyond(step) && found_room(step))
 }

@@ -14,6 +14,9 @@ use crate::thresholds::{FULL, LOW, PLATEAU};
 /// polling loop, or somebody else's work.
 const FOLLOWS_SHARE: f64 = 0.90;
 
+/// So many times N* is more than it, whatever its interval.
+const CLEARLY_BEYOND: f64 = 1.5;
+
 /// A link whose traffic ever exceeded its stated speed by this factor has no such limit: virtual
 /// devices state made-up speeds.
 const IMPOSSIBLE_RATE: f64 = 1.1;
@@ -178,6 +181,11 @@ impl Curve {
 
     pub(super) fn star_users(&self) -> u32 {
         self.shape.users_at_saturation.unwrap_or_else(|| self.last_users())
+    }
+
+    /// Whether a step has more users than N*, whatever the interval of that.
+    pub(super) fn is_clearly_beyond(&self, step: &Step) -> bool {
+        f64::from(step.users) >= CLEARLY_BEYOND * f64::from(self.star_users())
     }
 
     pub(super) fn last_users(&self) -> u32 {

@@ -55,8 +55,7 @@ fn stopped_answering(curve: &Curve, finding: Finding) -> Finding {
 fn failed_beyond(curve: &Curve, finding: Finding) -> Finding {
     let inferred =
         matches!(finding.kind, ResourceKind::Lock | ResourceKind::WorkerPool) && !finding.is_direct;
-    let clearly = rate_limit::CLEARLY_BEYOND * f64::from(curve.star_users());
-    let mut beyond = curve.steps().iter().filter(|step| f64::from(step.users) >= clearly).peekable();
+    let mut beyond = curve.steps().iter().filter(|step| curve.is_clearly_beyond(step)).peekable();
     let Some(first) = beyond.peek().copied().filter(|_| inferred) else { return finding };
     if !beyond.all(|step| many_failed(step.failed_share()) && failed_by_status(step)) {
         return finding;

@@ -251,7 +251,7 @@ enum Growth {
 enum Behind<'a> {
     /// No other tier has them.
     Nothing,
-    /// At the tier that it hands them on to, all of which it cannot be handed: then so many are served there at a time.
+    /// At the tier that it hands them on to. Where full connections keep some from that, so many are served there at a time.
     Queue { hop: &'a HopUse, served: Option<f64> },
     /// They wait for one of these connections, to a tier that has room.
     Connections(&'a HopUse),
@@ -289,6 +289,7 @@ impl<'a> Compared<'a> {
         self.more - self.served
     }
 
+    /// Where requests are that a tier has handed on; `None` where that cannot be told.
     fn behind(&self, at: &GroupKey) -> Option<Behind<'a>> {
         let called: Vec<&'a HopUse> = handed_on(self.many, at).collect();
         let most = called.iter().copied().max_by(|a, b| a.outstanding().total_cmp(&b.outstanding()));
@@ -331,7 +332,7 @@ impl<'a> Compared<'a> {
         }
     }
 
-    /// A hop that is new was part of what was under way with few users: nobody saw which.
+    /// How the requests at a hop grew. If nobody saw it with few users, it may have had all that were under way.
     fn growth(&self, hop: &HopUse) -> Growth {
         let before = same(self.few, hop);
         let least = hop.outstanding() - before.map_or(under_way(self.few), HopUse::outstanding_at_most);

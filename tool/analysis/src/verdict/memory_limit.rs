@@ -31,11 +31,10 @@ const FEW_WRITES: f64 = 0.05;
 const NEARLY_ALL: f64 = 0.8;
 const STALLED: f64 = 0.2;
 
-/// The finding, if a tier waits for what its cgroup had no memory to keep. A disk that is busy with that is not a rival, but
-/// anything else that is full is. In a run whose data is meant to come from a disk, the disk is what is asked about.
-pub(super) fn read_again(curve: &Curve, busiest: Option<&Finding>) -> Option<Finding> {
-    let full = busiest.is_some_and(|finding| finding.kind != ResourceKind::Disk);
-    if full || curve.cold() {
+/// The finding, if a tier waits for what its cgroup had no memory to keep. In a run whose data is meant to come from a disk, the
+/// disk is what is asked about.
+pub(super) fn read_again(curve: &Curve) -> Option<Finding> {
+    if curve.cold() {
         return None;
     }
     let found = curve.tiers().into_iter().filter_map(|of| of_processes(curve, &of));

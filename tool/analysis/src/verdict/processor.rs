@@ -59,7 +59,7 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     let finding = if all_busy >= FULL && !waiting::queue_at_locks(curve, of) {
         all_cores(curve, of, peak, all_busy)
     } else if thread_busy >= FULL && !peak.one_core() {
-        Some(one_thread(curve, of, peak, thread_busy)).filter(|_| !polls(curve, of))?
+        (!polls(curve, of)).then(|| one_thread(curve, of, peak, thread_busy))?
     } else {
         let in_turn = || one_at_a_time(curve, of, peak).or_else(|| interpreter_full(curve, of, peak));
         never_asleep(curve, of, peak).filter(|_| !polls(curve, of)).or_else(in_turn)?

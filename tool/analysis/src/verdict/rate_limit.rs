@@ -16,10 +16,7 @@ const TOO_MANY_REQUESTS: u16 = 429;
 /// this on average, neither can be the limit.
 const IN_SERVICE: f64 = 0.7;
 
-/// Users who are more than N* whatever its interval.
-pub(super) const CLEARLY_BEYOND: f64 = 1.5;
-
-/// Other failures than rejections are accidents up to the rest of this share.
+/// Where at least this share of the failures are rejections, the others are accidents.
 const MOSTLY: f64 = 0.9;
 
 /// Fewer failures may be accidents.
@@ -58,8 +55,7 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
 /// Whether clearly more users than N* got no more throughput at a step at which nobody was rejected: then rejections are what a
 /// full queue does, or a limit that delays requests first.
 fn limited_before_it_rejected(curve: &Curve) -> bool {
-    let clearly = CLEARLY_BEYOND * f64::from(curve.star_users());
-    curve.plateau().any(|step| f64::from(step.users) >= clearly && rejected(step) == 0)
+    curve.plateau().any(|step| curve.is_clearly_beyond(step) && rejected(step) == 0)
 }
 
 fn sum(curve: &Curve, count: impl Fn(&Step) -> u64) -> u64 {

@@ -75,12 +75,8 @@ pub(super) fn descriptors(curve: &Curve) -> Option<Finding> {
     )
 }
 
-/// Memory: the host swaps. A disk that is busy with that is not a rival; anything else that is full is: then it may be a
-/// neighbour who swaps.
-pub(super) fn memory(curve: &Curve, busiest: Option<&Finding>) -> Option<Finding> {
-    if busiest.is_some_and(|finding| finding.kind != ResourceKind::Disk) {
-        return None;
-    }
+/// Memory: the host swaps.
+pub(super) fn memory(curve: &Curve) -> Option<Finding> {
     let hosts = curve.star().into_iter().flat_map(|star| star.usage.tier_hosts());
     let of_host = |on: &HostName, read: fn(&HostUse) -> f64| {
         curve.mean(|step| step.usage.host(on).map(read)).unwrap_or(0.0)

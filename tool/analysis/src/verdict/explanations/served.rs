@@ -33,7 +33,7 @@ const NOT_ALIKE: f64 = 0.008;
 /// What is known of the requests at other tiers is good to this share.
 const ELSEWHERE_ERROR: f64 = 0.1;
 
-/// Each look finds one request more or less there than there are on average: the most that this makes a look vary by.
+/// The variance of what a look finds there, at most: it finds the whole number above or below the mean.
 const LOOK_VARIANCE: f64 = 0.25;
 
 /// The number of requests served at a time where they queue.
