@@ -42,12 +42,30 @@ pub(super) fn users_hop(users: u32) -> Hop {
 
 /// The verdict where each look at the connections sees what `hops` says of this number of users.
 fn seen(lab: &Lab, hops: impl Fn(u32) -> Vec<Hop>) -> Bottleneck {
+    seen_where(lab, |_| true, hops)
+}
+
+/// The same where only steps of such numbers of users were looked at.
+fn seen_where(lab: &Lab, looked: impl Fn(u32) -> bool, hops: impl Fn(u32) -> Vec<Hop>) -> Bottleneck {
     let mut observed = lab.observed();
-    for step in &mut observed {
+    for step in observed.iter_mut().filter(|step| looked(step.step.users)) {
         let users = step.step.users;
         step.counters.iter_mut().for_each(|sample| sample.hops = Some(hops(users)));
     }
     conclude(&observed, &lab.context).verdict.bottleneck
+}
+
+/// An idle application before a database that has room: four requests at a time take 20 ms.
+fn before_postgres() -> Lab {
+    sweep()
+        .tier(server("app").demand_us(50.0).threads(8))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(4, 20_000.0)
+}
+
+/// Each request holds one of four connections to the tier behind, which are opened as they are needed.
+fn over_four_connections(users: u32) -> Vec<Hop> {
+    vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4))]
 }
 
 fn holder(found: &Bottleneck) -> &str {
@@ -124,12 +142,8 @@ fn an_upstream_that_nobody_observes_is_named_by_its_address() {
 
 #[test]
 fn connections_that_are_all_in_use_while_the_tier_behind_has_room_are_a_connection_pool() {
-    let lab = sweep()
-        .tier(server("app").demand_us(50.0).threads(8))
-        .tier(server("postgres").downstream().demand_us(50.0))
-        .pool(4, 20_000.0);
-    let found =
-        seen(&lab, |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4))]);
+    let lab = before_postgres();
+    let found = seen(&lab, over_four_connections);
     assert_eq!((found.kind, holder(&found)), (ResourceKind::ConnectionPool, "app"), "{found:#?}");
     assert!(found.evidence[0].contains("4 connections to postgres"), "{found:#?}");
 }
@@ -138,18 +152,8 @@ fn connections_that_are_all_in_use_while_the_tier_behind_has_room_are_a_connecti
 /// three do not take up four connections, and was said to hold a pool of workers, 98 %.
 #[test]
 fn a_tier_that_was_not_full_with_fewer_users_is_not_where_requests_queue() {
-    let lab = sweep()
-        .users(&[1, 2, 3, 4, 5, 8, 16])
-        .tier(server("app").demand_us(50.0).threads(8))
-        .tier(server("postgres").downstream().demand_us(50.0))
-        .pool(4, 20_000.0);
-    let mut observed = lab.observed();
-    for step in observed.iter_mut().filter(|step| [3, 5].contains(&step.step.users)) {
-        let users = step.step.users;
-        let connections = vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4))];
-        step.counters.iter_mut().for_each(|sample| sample.hops = Some(connections.clone()));
-    }
-    let found = conclude(&observed, &lab.context).verdict.bottleneck;
+    let lab = before_postgres().users(&[1, 2, 3, 4, 5, 8, 16]);
+    let found = seen_where(&lab, |users| [3, 5].contains(&users), over_four_connections);
     let kinds = found.alternatives.iter().map(|other| other.kind);
     let open: Vec<ResourceKind> = kinds.chain([found.kind]).collect();
     assert!(open.contains(&ResourceKind::ConnectionPool), "{found:#?}");
@@ -173,10 +177,7 @@ fn a_lock_behind_connections_that_are_all_in_use_is_not_their_pool() {
 /// a full tier behind.
 #[test]
 fn several_calls_at_once_over_full_connections_are_not_a_full_tier_behind() {
-    let lab = sweep()
-        .tier(server("app").demand_us(50.0).threads(8))
-        .tier(server("postgres").downstream().demand_us(50.0))
-        .pool(4, 20_000.0);
+    let lab = before_postgres();
     let found = seen(&lab, |users| {
         let calls = (3 * users).min(12);
         vec![users_hop(users), hop(Some(BEHIND), &[FRONT], calls, calls)]
@@ -184,29 +185,15 @@ fn several_calls_at_once_over_full_connections_are_not_a_full_tier_behind() {
     assert_eq!((found.kind, holder(&found)), (ResourceKind::ConnectionPool, "app"), "{found:#?}");
 }
 
-/// The verdict where only steps of these numbers of users were looked at.
-fn seen_with(lab: &Lab, looked: &[u32], hops: impl Fn(u32) -> Vec<Hop>) -> Bottleneck {
-    let mut observed = lab.observed();
-    for step in observed.iter_mut().filter(|step| looked.contains(&step.step.users)) {
-        let users = step.step.users;
-        step.counters.iter_mut().for_each(|sample| sample.hops = Some(hops(users)));
-    }
-    conclude(&observed, &lab.context).verdict.bottleneck
-}
-
 /// Connections that are opened as they are needed, and sessions that are not all in use with few users, were taken for a tier
 /// behind that has no queue, although nobody had looked with as many users as there are connections.
 #[test]
 fn connections_that_may_all_be_in_use_leave_open_where_requests_queue() {
-    let pool = sweep()
-        .tier(server("app").demand_us(50.0).threads(8))
-        .tier(server("postgres").downstream().demand_us(50.0))
-        .pool(4, 20_000.0);
-    let opened = |users: u32| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4))];
-    let found = seen_with(&pool, &[2, 16], opened);
+    let pool = before_postgres();
+    let found = seen_where(&pool, |users| [2, 16].contains(&users), over_four_connections);
     assert!(found.confidence.share() < 0.6, "{found:#?}");
     let sessions = |users: u32| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], 16, users.min(16))];
-    let found = seen_with(&idle_front(), &[8, 64], sessions);
+    let found = seen_where(&idle_front(), |users| [8, 64].contains(&users), sessions);
     assert!(found.identity.is_none() || holder(&found) != "nginx", "{found:#?}");
     // Where the tables of sockets cannot be read, it is not known which connections have a request.
     let unclear =
