@@ -16,7 +16,7 @@ use crate::{
     length::{AROUND, LONGEST_LOAD, LoadLength},
 };
 
-/// What a sweep takes that has no time of its own, with a test of its verdict, until one was made.
+/// How long a sweep without a time of its own is expected to take, with a test of its verdict, until one was made.
 pub const FREE_SWEEP: Duration = Duration::from_secs(90);
 /// A shorter load seldom settles.
 const SHORTEST_LOAD: Duration = Duration::from_millis(500);
@@ -46,7 +46,7 @@ pub(crate) struct Trial<'a> {
 pub struct Forecast {
     /// Trials still to be made, if no more of the order is decided.
     pub trials: u32,
-    /// How long they take. Sweeps without a time of their own are taken for [`FREE_SWEEP`] until one was made.
+    /// How long they take. A sweep without a time of its own counts as [`FREE_SWEEP`] until one was made.
     pub time: Duration,
 }
 

@@ -46,24 +46,21 @@ fn tasks(pid: u32) -> Vec<String> {
     all
 }
 
+/// Makes a folder that belongs to the user, in a place that all may enter.
+fn make_for_user(place: &Place, folder: &str) {
+    fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).expect("a folder for all");
+    fs::create_dir(place.path(folder)).expect("a folder");
+    let given = Command::new("chown").args([USER, folder]).current_dir(place.path(".")).status();
+    assert!(given.expect("coreutils").success());
+}
+
 #[test]
 fn a_server_that_root_starts_becomes_the_user_it_is_given_once_it_is_bound() {
     if !is_root_or_skip("a_server_that_root_starts_becomes_the_user_it_is_given_once_it_is_bound") {
         return;
     }
     let place = Place::beside_others();
-    fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).expect("a folder for all");
-    for folder in ["shared", "data"] {
-        fs::create_dir(place.path(folder)).expect("a folder");
-        assert!(
-            Command::new("chown")
-                .args([USER, folder])
-                .current_dir(place.path("."))
-                .status()
-                .unwrap()
-                .success()
-        );
-    }
+    ["shared", "data"].iter().for_each(|folder| make_for_user(&place, folder));
     let user = fs::metadata(place.path("data")).expect("a folder").uid().to_string();
     for engine in MODELS {
         let words = format!(
@@ -97,11 +94,8 @@ fn root_starts_a_server_again_whose_secrets_belong_to_its_user() {
         return;
     }
     let place = Place::beside_others();
-    fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o755)).expect("a folder for all");
     for (server, secret) in [("accounts", "a.db.admin"), ("booking", "a.db.key")] {
-        fs::create_dir(place.path(server)).expect("a folder");
-        let given = Command::new("chown").args([USER, server]).current_dir(place.path(".")).status();
-        assert!(given.expect("coreutils").success());
+        make_for_user(&place, server);
         let words = format!(
             "serve {server} --database {server}/a.db --listen 127.0.0.1:0 --user {USER} --until-stdin-closes"
         );
