@@ -8,7 +8,7 @@ use sweep::conclusion::RunStart;
 
 use crate::{
     definition::{self, Experiment},
-    run::{Outcome, Part},
+    run::Outcome,
 };
 
 /// The host that experiments run on.
@@ -16,13 +16,13 @@ pub fn host() -> Host {
     observe::host()
 }
 
-/// Compares the variants of an experiment that began at `start`; `file` names the run file of a part.
+/// Compares the variants of an experiment that began at `start`; `file` names the run file of a trial.
 pub fn compare(
     experiment: &Experiment,
     outcome: &Outcome,
     start: RunStart,
     seed: u64,
-    file: impl Fn(&Part) -> String,
+    file: impl Fn(&Finished) -> String,
 ) -> Comparison {
     let mut compared = Comparison {
         schema: comparison::SCHEMA.to_owned(),
@@ -31,7 +31,7 @@ pub fn compare(
         combines: experiment.combines,
         host: host(),
         started: start.rfc3339(),
-        elapsed_s: start.elapsed_s(),
+        elapsed_s: start.elapsed_s() + outcome.before.as_secs_f64(),
         version: env!("CARGO_PKG_VERSION").into(),
         seed,
         interrupted: outcome.interrupted,
@@ -39,7 +39,7 @@ pub fn compare(
         works: experiment
             .works
             .iter()
-            .filter_map(|work| of_work(experiment, work, &outcome.parts, &file))
+            .filter_map(|work| of_work(experiment, work, &outcome.finished, &file))
             .collect(),
         left_out: outcome.left_out.clone(),
         published: Vec::new(),
@@ -66,15 +66,18 @@ fn about_all(experiment: &Experiment, claim: &Claim) -> Claim {
 fn of_work(
     experiment: &Experiment,
     work: &definition::Workload,
-    parts: &[Part],
-    file: &impl Fn(&Part) -> String,
+    finished: &[Finished],
+    file: &impl Fn(&Finished) -> String,
 ) -> Option<Workload> {
-    let rounds = Rounds::of(work, parts);
-    let mut measured = measured(experiment, work, &rounds, file);
+    let mut measured = measured(experiment, work, finished);
     if measured.entries.is_empty() {
         return None;
     }
-    let runs: Vec<_> = rounds.parts.iter().map(|(_, part)| &part.run).collect();
+    let of_work = || finished.iter().filter(|one| one.work == work.name);
+    for entry in &mut measured.entries {
+        entry.runs = of_work().filter(|one| one.variant == entry.variant).map(file).collect();
+    }
+    let runs: Vec<_> = of_work().map(|one| &one.run).collect();
     // Users that are turned away are neither served nor waiting.
     measured.little = comparison::little(&runs).filter(|_| !work.overload).into_iter().collect();
     order(&mut measured);
@@ -82,38 +85,22 @@ fn of_work(
 }
 
 /// What more rounds of a workload may yet put in order.
-pub(crate) fn open(experiment: &Experiment, work: &definition::Workload, parts: &[Part]) -> StillOpen {
-    let measured = measured(experiment, work, &Rounds::of(work, parts), &|_| String::new());
-    comparison::still_open(&measured)
-}
-
-/// The trials of a workload.
-struct Rounds<'a> {
-    /// Each with its round, counted without those that were made again.
-    parts: Vec<(u32, &'a Part)>,
-}
-
-impl<'a> Rounds<'a> {
-    fn of(work: &definition::Workload, parts: &'a [Part]) -> Self {
-        let parts: Vec<&Part> = parts.iter().filter(|part| part.work == work.name).collect();
-        let rounds: BTreeSet<u32> = parts.iter().map(|part| part.round).collect();
-        let counted = |part: &Part| rounds.range(..part.round).count() as u32;
-        Rounds { parts: parts.into_iter().map(|part| (counted(part), part)).collect() }
-    }
+pub(crate) fn open(experiment: &Experiment, work: &definition::Workload, finished: &[Finished]) -> StillOpen {
+    comparison::still_open(&measured(experiment, work, finished))
 }
 
 /// A workload with its entries, in no order yet.
-fn measured(
-    experiment: &Experiment,
-    work: &definition::Workload,
-    rounds: &Rounds<'_>,
-    file: &impl Fn(&Part) -> String,
-) -> Workload {
+fn measured(experiment: &Experiment, work: &definition::Workload, finished: &[Finished]) -> Workload {
+    let finished: Vec<&Finished> = finished.iter().filter(|one| one.work == work.name).collect();
+    // Those that were made again are counted no more.
+    let rounds: BTreeSet<u32> = finished.iter().map(|one| one.round).collect();
+    let counted = |round: u32| rounds.range(..round).count() as u32;
     let of_variant = |variant: &definition::Variant| {
-        let runs = rounds.parts.iter().filter(|(_, part)| part.variant == variant.name);
-        let runs =
-            runs.map(|(round, part)| Finished { run: part.run.clone(), file: file(part), round: *round });
-        entry(&variant.name, runs.collect(), work.overload)
+        let trials = finished.iter().filter(|one| one.variant == variant.name);
+        entry(
+            trials.map(|one| Finished { round: counted(one.round), ..(*one).clone() }).collect(),
+            work.overload,
+        )
     };
     let entries = experiment.variants.iter().filter_map(of_variant).collect();
     let (name, baseline) = (work.name.clone(), experiment.baseline.clone());

@@ -32,6 +32,8 @@ pub struct Experiment {
     pub texts: Vec<TextFile>,
     /// Files of random bytes to make.
     pub data: Vec<Data>,
+    /// What its programs put on the disk besides, such as a filled database, as a text that gives a size; empty: nothing much.
+    pub room: String,
     /// The programs, in the order in which they start. They stop in the opposite order.
     pub processes: Vec<Process>,
     /// What to run once the programs are ready.

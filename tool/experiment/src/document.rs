@@ -29,11 +29,29 @@ use crate::{
 
 /// How long a comparison may take unless its file says otherwise.
 const COMPARISON_TIME: Duration = Duration::from_secs(300);
+/// The longest time that anything may be given.
+const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
 /// The most variants that axes may make together: a typo must not run for days.
 const VARIANTS_MAX: usize = 1_000;
 
 /// What a single [[variant]], or none, must be instead.
 const ONE_VARIANT: &str = "one of two sections or more: a variant alone is compared with nothing";
+
+/// What the file as a whole is called in messages.
+const WHOLE: &str = "the experiment";
+/// Its keys that are no sections.
+const KEYS: [&str; 10] = [
+    "title",
+    "time",
+    "rounds",
+    "baseline",
+    "page_cache",
+    "confirm",
+    "generators",
+    "observe",
+    "varied",
+    "room",
+];
 
 /// What varies, and the variants that this makes.
 struct Factors {
@@ -84,13 +102,23 @@ pub fn read_with(
         let offset = error.span().map_or(0, |span| span.start);
         source.error(offset, Problem::Syntax(error.message().into()))
     })?;
-    let mut experiment = Reader { source, library }.experiment(document.get_ref())?;
+    let mut experiment = Reader { source, library }.experiment(document.get_ref()).map_err(misplaced)?;
     for (name, value) in set {
         check::check_settable(&experiment, name)?;
         experiment.values.insert(name.clone(), Value::Text(value.clone()));
     }
     check::check(&experiment)?;
     Ok(experiment)
+}
+
+/// What is typed below the sections belongs to the last of them, whatever it was meant for.
+fn misplaced(error: DocumentError) -> DocumentError {
+    match error.problem {
+        Problem::UnknownKey { key, section, .. } if section != WHOLE && KEYS.contains(&key.as_str()) => {
+            DocumentError { problem: Problem::Misplaced { key, section }, ..error }
+        }
+        _ => error,
+    }
 }
 
 /// Reads one file.
@@ -102,7 +130,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn experiment(self, document: &'a DeTable<'a>) -> Result<Experiment, DocumentError> {
-        let mut top = Section::new(self.source, "the experiment".into(), 0, document);
+        let mut top = Section::new(self.source, WHOLE.into(), 0, document);
         let title = top.text("title")?.map(str::to_owned);
         let title = title.ok_or_else(|| top.missing("title", "what it shows, in one line"))?;
         let values = top.field("values").map(|field| self.values(field)).transpose()?.unwrap_or_default();
@@ -131,6 +159,7 @@ impl<'a> Reader<'a> {
             values,
             texts: self.sections(&mut top, "text", Self::text_file)?,
             data: self.sections(&mut top, "data", Self::data)?,
+            room: self.scalar_or(&mut top, "room", "")?,
             processes,
             prepare: self.sections(&mut top, "prepare", Self::preparation)?,
             reset: self.commands(&mut top, "reset")?,
@@ -255,6 +284,9 @@ impl<'a> Reader<'a> {
     /// What varies: `[axis]`, every combination of whose lists is a variant, or `[[variant]]` one by one.
     fn variants(self, top: &mut Section<'a>) -> Result<Factors, DocumentError> {
         let (axis, named, varied) = (top.field("axis"), top.array("variant")?, top.text("varied")?);
+        if let (None, Some(field)) = (&named, top.field("varied")) {
+            return Err(wrong(self.source, field, "left out where there are no [[variant]] sections"));
+        }
         match (axis, named) {
             (None, None) => Ok(Factors {
                 axis: String::new(),
@@ -359,7 +391,11 @@ impl<'a> Reader<'a> {
     ) -> Result<(), DocumentError> {
         let Some(field) = top.field(key) else { return Ok(()) };
         if needed && names.clone().any(|name| slug(name).is_empty()) {
-            return Err(wrong(self.source, field, "sections with a `name` each, to tell them apart"));
+            return Err(wrong(
+                self.source,
+                field,
+                "sections with a `name` each, with letters a to z or digits in it, to tell them apart",
+            ));
         }
         match twice(names) {
             None => Ok(()),
@@ -480,9 +516,9 @@ impl<'a> Reader<'a> {
 
     fn duration(self, field: Field<'a>) -> Result<Duration, DocumentError> {
         let found = humantime::parse_duration(text_of(self.source, field)?).ok();
-        found
-            .filter(|time| !time.is_zero())
-            .ok_or_else(|| wrong(self.source, field, "a length of time, such as \"30s\" or \"5m\""))
+        found.filter(|time| !time.is_zero() && *time <= DURATION_MAX).ok_or_else(|| {
+            wrong(self.source, field, "a length of time up to a year, such as \"30s\" or \"5m\"")
+        })
     }
 
     fn one_of<T: Copy>(self, field: Field<'a>, known: &[(&str, T)]) -> Result<T, DocumentError> {
@@ -557,205 +593,4 @@ fn field_name(key: &str) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::{
-        definition::Users,
-        resolve::{Places, TrialSetup},
-    };
-
-    const EXAMPLE: &str = r#"
-title = "A server behind another"
-rounds = 3
-[values]
-flags = ["--queue", "${queue}"]
-queue = 8
-[axis]
-workers = [4, 1]
-place = ["near", "far"]
-[[data]]
-folder = "data-${number}"
-of = "back"
-files = 2
-size = "1 KB"
-[[text]]
-path = "front.conf"
-text = "listen ${port.front}; upstream ${address.back}:${port.back.1}; $${kept}"
-[[process]]
-name = "back"
-command = ["back", "${flags}", "--port", "${port.back}", "--number", "${number}"]
-count = "2"
-ports = ["back"]
-[[process]]
-name = "front"
-command = ["front", "${folder}/front.conf", "--workers=${workers}"]
-when = { place = "near" }
-ports = ["front"]
-ready = { http = "http://127.0.0.1:${port.front}/" }
-[[prepare]]
-command = ["fill", "${urls}"]
-[[work]]
-url = "http://127.0.0.1:${port.back}/"
-each = "back"
-users = 3
-"#;
-
-    fn example() -> Experiment {
-        read(Path::new("dir/mine.toml"), EXAMPLE, &Disk).expect("an experiment")
-    }
-
-    fn places() -> Places {
-        let port = |name: &str, number: u32, port: u16| ((name.to_owned(), number), port);
-        let ports = [port("front", 0, 80), port("back", 0, 81), port("back", 1, 82)];
-        Places { folder: "/f".into(), ports: ports.into_iter().collect(), ..Places::default() }
-    }
-
-    #[test]
-    fn every_combination_is_a_variant_in_the_order_of_the_file() {
-        let experiment = example();
-        let names: Vec<&str> = experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
-        assert_eq!(names, ["4, near", "4, far", "1, near", "1, far"]);
-        assert_eq!((experiment.axis.as_str(), experiment.rounds), ("workers, place", 3));
-        assert_eq!(experiment.works[0].users, Users::Fixed("3".into()));
-    }
-
-    #[test]
-    fn the_ends_of_a_sweep_may_vary() {
-        let users = |text: &str| {
-            let text = EXAMPLE.replace("users = 3", &format!("users = {text}"));
-            let experiment = read(Path::new("mine.toml"), &text, &Disk).map_err(|error| error.to_string())?;
-            let of = |variant| TrialSetup { experiment: &experiment, variant, work: &experiment.works[0] };
-            Ok(experiment.variants.iter().map(|one| of(one).users_max(&places()).expect("users")).collect())
-        };
-        // Four workers twice, and one twice.
-        assert_eq!(users(r#"[1, "${workers}0"]"#), Ok::<Vec<u32>, String>(vec![40, 40, 10, 10]));
-        assert_eq!(users(r#"["1", 2, "5${workers}"]"#), Ok(vec![54, 54, 51, 51]));
-        let falls = users(r#"[2, "${workers}"]"#).expect_err("one worker");
-        assert!(
-            falls.contains("`users` must be a number, a range [1, 256], or an ascending list"),
-            "{falls}"
-        );
-        let unknown = users(r#"[2, "${worker}"]"#).expect_err("no such name");
-        assert!(unknown.contains("did you mean `workers`?"), "{unknown}");
-    }
-
-    #[test]
-    fn names_are_filled_in_for_each_instance() {
-        let experiment = example();
-        let setup = TrialSetup {
-            experiment: &experiment,
-            variant: &experiment.variants[0],
-            work: &experiment.works[0],
-        };
-        let places = places();
-        let instances = setup.instances(&places).expect("instances");
-        let words: Vec<Vec<String>> = instances
-            .iter()
-            .map(|one| {
-                let values = setup.values_of(one.process, one.number, &places);
-                setup.words(&one.process.command, &values).expect("words")
-            })
-            .collect();
-        assert_eq!(words[0], ["back", "--queue", "8", "--port", "81", "--number", "0"]);
-        assert_eq!(words[1][4..], ["82", "--number", "1"]);
-        assert_eq!(words[2], ["front", "/f/front.conf", "--workers=4"]);
-        let texts = setup.texts(&places).expect("texts");
-        assert_eq!(texts[0].1, "listen 80; upstream 127.0.0.1:82; ${kept}");
-        let urls = setup.urls(&experiment.works[0].target, &places).expect("URLs");
-        assert_eq!(urls, ["http://127.0.0.1:81/", "http://127.0.0.1:82/"]);
-        assert_eq!(setup.users_max(&places), Ok(6));
-        let folders: Vec<_> = setup.data(&places).expect("data").into_iter().map(|set| set.folder).collect();
-        assert_eq!(folders, [PathBuf::from("/f/data-0"), "/f/data-1".into()]);
-    }
-
-    #[test]
-    fn a_process_starts_only_where_its_values_hold() {
-        let experiment = example();
-        let setup = TrialSetup {
-            experiment: &experiment,
-            variant: &experiment.variants[1],
-            work: &experiment.works[0],
-        };
-        let names: Vec<_> = setup
-            .instances(&places())
-            .expect("instances")
-            .iter()
-            .map(|one| one.process.name.clone())
-            .collect();
-        assert_eq!(names, ["back", "back"]);
-    }
-
-    #[test]
-    fn a_claim_names_one_kind_of_bottleneck_or_several() {
-        let claimed = |kinds: &str| {
-            let text = format!("{EXAMPLE}[[claim]]\ntext = \"It waits.\"\nbottleneck = {kinds}\n");
-            let read = read(Path::new("mine.toml"), &text, &Disk);
-            read.map(|experiment| serde_json::to_value(&experiment.claims[0].requires).expect("JSON"))
-        };
-        let [one, several] =
-            [r#""disk""#, r#"["disk", "memory"]"#].map(|kinds| claimed(kinds).expect("a claim"));
-        assert_eq!((&one["resource"], one.get("or")), (&"disk".into(), None));
-        assert_eq!((&several["resource"], &several["or"][0]), (&"disk".into(), &"memory".into()));
-        let none = claimed("[]").expect_err("an empty list").to_string();
-        assert!(none.contains("a kind of bottleneck, or a list of them"), "{none}");
-    }
-
-    #[test]
-    fn an_unknown_name_is_told_with_its_line_and_the_nearest() {
-        let error =
-            read(Path::new("mine.toml"), &EXAMPLE.replace("--workers=${workers}", "${worker}"), &Disk);
-        let told = error.expect_err("a typo").to_string();
-        assert!(told.starts_with("mine.toml:25: unknown name `worker`, did you mean `workers`?"), "{told}");
-        let error =
-            read(Path::new("mine.toml"), &EXAMPLE.replace("place = \"near\" }", "plaec = \"near\" }"), &Disk);
-        assert!(error.expect_err("a typo").to_string().contains("did you mean `place`?"));
-        let error = read(Path::new("mine.toml"), &EXAMPLE.replace("rounds =", "ruonds ="), &Disk);
-        let told = error.expect_err("a typo").to_string();
-        assert_eq!(told.matches("`axis`").count(), 1, "each key once: {told}");
-    }
-
-    /// Publications were read by other means, which told no nearest name, and some mistakes without their line.
-    #[test]
-    fn mistakes_in_a_publication_are_told_with_their_line_and_the_nearest_name() {
-        let told = |lines: &str| {
-            let figures = "\n[[published]]\ntitle = \"A\"\nhardware = \"B\"\nunit = \"files/s\"\n";
-            let text = format!("{EXAMPLE}{figures}{lines}\n");
-            let line = text.trim_end().lines().count();
-            let read = read(Path::new("mine.toml"), &text, &Disk).map_err(|error| error.to_string());
-            read.map(|experiment| experiment.published)
-                .map_err(|told| (told.clone(), told.contains(&format!(":{line}: "))))
-        };
-        for (lines, word) in [
-            ("figurs = []", "did you mean `figures`?"),
-            ("variant = \"no such\"", "no such"),
-            ("work = \"no such\"", "no such"),
-            ("bottleneck = \"disc\"", "did you mean `disk`?"),
-            ("points = [{ users = 1, per_s = 2 }]", "`ms`"),
-            ("points = [{ users = 0, per_s = 2, ms = 3 }]", "`users`"),
-            ("figures = [{ variant = \"a\", value = \"fast\" }]", "`value`"),
-            ("year = \"long ago\"", "`year`"),
-        ] {
-            let (told, at_its_line) = told(lines).expect_err(lines);
-            assert!(told.contains(word) && at_its_line, "{lines}: {told}");
-        }
-        let published = told(
-            "figures = [{ variant = \"a\", value = 70 }]\npoints = [{ users = 1, per_s = 2, ms = 0.5 }]",
-        );
-        let published = published.expect("a publication");
-        assert_eq!((published[0].figures[0].value, published[0].points[0].ms), (70.0, 0.5));
-    }
-
-    proptest! {
-        /// Whatever is cut out of an experiment or put into it: an experiment or an error, and no panic.
-        #[test]
-        fn a_damaged_file_is_an_error(from in 0usize..900, length in 0usize..40, put in "[\\[\\]{}$\"=a-z0-9 \n]{0,6}") {
-            let mut text = EXAMPLE.to_owned();
-            let from = from.min(text.len());
-            let to = (from + length).min(text.len());
-            text.replace_range(from..to, &put);
-            let _ = read(Path::new("mine.toml"), &text, &Disk);
-        }
-    }
-}
+mod tests;

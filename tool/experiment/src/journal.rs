@@ -146,6 +146,15 @@ impl Journal {
         Ok(Journal { path, file, made })
     }
 
+    /// How long the trials took that the journal in this folder holds; `None`: there is no journal to go on with.
+    pub fn spent(folder: &Path) -> Option<Duration> {
+        let text = fs::read_to_string(folder.join(NAME)).ok()?;
+        let mut lines = text.lines();
+        serde_json::from_str::<Begun>(lines.next()?).ok()?;
+        let took = lines.filter_map(|line| Some(serde_json::from_str::<Line>(line).ok()?.took_s));
+        Some(Duration::try_from_secs_f64(took.sum()).unwrap_or_default())
+    }
+
     /// How many trials it holds.
     pub fn made(&self) -> u32 {
         u32::try_from(self.made.len()).unwrap_or(u32::MAX)
@@ -235,6 +244,7 @@ mod tests {
         journal.note(("", "2", 0), "2-1.json", Duration::from_secs(1)).expect("noted");
         drop(journal);
         assert_eq!(Journal::go_on(folder.path(), &plan(1)).expect("the journal").made(), 2);
+        assert_eq!(Journal::spent(folder.path()), Some(Duration::from_millis(3_500)));
     }
 
     #[test]
@@ -252,6 +262,10 @@ mod tests {
     fn another_experiment_does_not_go_on() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(matches!(Journal::go_on(folder.path(), &plan(1)), Err(JournalError::Nothing(_))));
+        assert_eq!(Journal::spent(folder.path()), None);
+        // Killed before it had written what it was.
+        fs::write(folder.path().join(NAME), "").expect("written");
+        assert_eq!(Journal::spent(folder.path()), None);
         drop(Journal::begin(folder.path(), &plan(1)));
         let told = Journal::go_on(folder.path(), &plan(2)).expect_err("another seed").to_string();
         assert!(told.contains("a flag, such as --seed"), "{told}");

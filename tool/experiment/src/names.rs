@@ -1,10 +1,17 @@
 //! Names of files.
 
+use analysis::comparison::Finished;
+
 /// A name as part of a file name: `10-mb` for `10 MB`.
 pub fn slug(name: &str) -> String {
     let name = name.to_lowercase();
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-")
+}
+
+/// The name of a trial's run file without the extension: `100-kb-100-connections-epoll-2`.
+pub fn of_trial(trial: &Finished) -> String {
+    slug(&format!("{} {} {}", trial.work, trial.variant, trial.round + 1))
 }
 
 #[cfg(test)]

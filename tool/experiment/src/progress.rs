@@ -23,7 +23,7 @@ pub enum Event {
     Starting(Vec<(String, usize)>),
     /// Commands or loads prepare what is measured.
     Preparing,
-    /// How many trials there will be, and how long they take; told before the first.
+    /// How many trials there will be, besides those made before, and how long they take; told before the first.
     Planned(Forecast),
     /// The time that the experiment gives itself is too short for its trials, which are made nevertheless.
     TooShort {

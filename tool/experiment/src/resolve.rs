@@ -73,6 +73,11 @@ pub(crate) struct Instance<'a> {
 }
 
 impl Instance<'_> {
+    /// What tells it from the others of an experiment.
+    pub(crate) fn key(&self) -> (String, u32) {
+        (self.process.name.clone(), self.number)
+    }
+
     pub(crate) fn limits_memory(&self) -> bool {
         self.limits.iter().any(|limit| matches!(limit, Limit::Memory(_)))
     }
@@ -256,6 +261,12 @@ impl<'a> TrialSetup<'a> {
             };
             for number in numbers {
                 let set = self.data_set(data, number, places)?;
+                if all.iter().any(|other: &DataSet| other.folder == set.folder) {
+                    let known = Values::new();
+                    let expected =
+                        "a folder that no other files are made in; with `of`, one with ${number} in its name";
+                    return Err(self.at(data.line, &known).wrong("folder", expected));
+                }
                 bytes = bytes.saturating_add(set.bytes());
                 all.push(set);
             }
@@ -267,6 +278,16 @@ impl<'a> TrialSetup<'a> {
             }
         }
         Ok(all)
+    }
+
+    /// What the programs put on the disk besides, bytes.
+    pub(crate) fn room(&self, places: &Places) -> Result<u64, DocumentError> {
+        let values = self.values(places);
+        let at = self.at(1, &values);
+        match self.text(&self.experiment.room, "room", at)?.as_str() {
+            "" => Ok(0),
+            text => size(text).ok_or_else(|| at.wrong("room", "a size such as \"2 GB\", or empty")),
+        }
     }
 
     fn data_set(&self, data: &Data, number: u32, places: &Places) -> Result<DataSet, DocumentError> {
@@ -290,7 +311,13 @@ impl<'a> TrialSetup<'a> {
         let values = self.values(places);
         let one = |file: &crate::definition::TextFile| {
             let at = self.at(file.line, &values);
-            Ok((places.folder.join(&file.path), self.text(&file.text, "text", at)?))
+            let path = self.text(&file.path, "path", at)?;
+            if !is_inner(Path::new(&path)) {
+                return Err(
+                    at.wrong("path", "a path within the experiment's folder, such as \"server.conf\"")
+                );
+            }
+            Ok((places.folder.join(path), self.text(&file.text, "text", at)?))
         };
         self.experiment.texts.iter().map(one).collect()
     }
@@ -353,7 +380,15 @@ impl<'a> TrialSetup<'a> {
                     let first = systems.get(..count).ok_or_else(|| {
                         at.wrong(
                             "processors",
-                            format!("at most {}: there are no more for programs", systems.len()),
+                            format!(
+                                "at most {}: there are no more for programs{}",
+                                systems.len(),
+                                match split {
+                                    Some(_) =>
+                                        ", as the others make the load (--share-cores lets both use all)",
+                                    None => "",
+                                }
+                            ),
                         )
                     })?;
                     Ok(Some(first.to_vec()))

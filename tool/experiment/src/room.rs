@@ -4,6 +4,7 @@ use std::{env, fmt, path::PathBuf};
 
 use load::{document::DocumentError, limits};
 use rustix::fs::statvfs;
+use sweep::cores::Split;
 
 use crate::{
     data,
@@ -17,10 +18,10 @@ const PER_PROGRAM: u32 = 2;
 /// Why there is no room for an experiment here.
 #[derive(Debug, thiserror::Error)]
 pub enum NoRoom {
-    /// Too little room for the files.
+    /// Too little room for its data.
     #[error(
-        "the experiment makes files of {wanted}, but {folder} has room for {free}: set TMPDIR to a folder with room, or \
-         ask for fewer or smaller files"
+        "the experiment puts {wanted} on the disk, but {folder} has room for {free}: set TMPDIR to a folder with room, or \
+         ask for less data, or for less `room`"
     )]
     Disk {
         /// What is needed.
@@ -57,11 +58,11 @@ pub enum NoRoom {
     Document(#[from] DocumentError),
 }
 
-/// Checks the room for the largest measurement.
+/// Checks the room for the largest measurement, where processors are shared out like this (`None`: all share all of them).
 ///
 /// # Errors
 /// What is lacking.
-pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
+pub fn check(experiment: &Experiment, split: Option<&Split>) -> Result<(), NoRoom> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let allowed = limits::users_allowed(threads);
     let folder = env::temp_dir();
@@ -74,12 +75,18 @@ pub fn check(experiment: &Experiment) -> Result<(), NoRoom> {
     for variant in &experiment.variants {
         for work in &experiment.works {
             let setup = TrialSetup { experiment, variant, work };
-            let programs = u32::try_from(setup.instances(&places)?.len()).unwrap_or(u32::MAX);
+            let instances = setup.instances(&places)?;
+            for one in &instances {
+                let values = setup.values_of(one.process, one.number, &places);
+                setup.processors(one.process, split, &values)?;
+            }
+            let programs = u32::try_from(instances.len()).unwrap_or(u32::MAX);
             let needed = setup.users_max(&places)?.saturating_add(programs.saturating_mul(PER_PROGRAM));
             if programs > 1 && needed > allowed {
                 return Err(NoRoom::Descriptors { programs, needed, allowed });
             }
-            let wanted = setup.data(&places)?.iter().map(DataSet::bytes_on_disk).sum();
+            let files: u64 = setup.data(&places)?.iter().map(DataSet::bytes_on_disk).sum();
+            let wanted = files.saturating_add(setup.room(&places)?);
             if wanted > free {
                 return Err(NoRoom::Disk { wanted: Size(wanted), folder, free: Size(free) });
             }

@@ -14,48 +14,29 @@ use std::{
 use crate::{
     comparison,
     definition::Variant,
-    names,
     process::{Trouble, link, program},
     progress::{Event, Listener},
     resolve::{Places, TrialSetup},
     trials::{Trial, Trials},
 };
 use analysis::{
-    comparison::{LeftOut, LeftOutCause, has_settled},
+    comparison::{Finished, LeftOut, LeftOutCause, has_settled},
     run::{Run, WarningKind},
 };
 pub use plan::{RecordError, RunError, RunPlan};
 use stage::{Around, Stage};
 
-/// One sweep or load of an experiment.
-#[derive(Debug)]
-pub struct Part {
-    /// Which workload, by name; empty if there is only one.
-    pub work: String,
-    /// Which variant, by name; empty if nothing is varied.
-    pub variant: String,
-    /// Which round, from 0.
-    pub round: u32,
-    /// What was found.
-    pub run: Run,
-}
-
-impl Part {
-    /// The name of its run file without the extension: `100-kb-100-connections-epoll-2`.
-    pub fn slug(&self) -> String {
-        names::slug(&format!("{} {} {}", self.work, self.variant, self.round + 1))
-    }
-}
-
 /// The results of an experiment.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// What was measured, in order.
-    pub parts: Vec<Part>,
+    /// The trials that were measured, in order.
+    pub finished: Vec<Finished>,
     /// What was not, and why.
     pub left_out: Vec<LeftOut>,
     /// Whether it was interrupted before its end.
     pub interrupted: bool,
+    /// How long the trials took that were made before, with everything around them.
+    pub before: Duration,
 }
 
 /// A trial that was made before.
@@ -79,13 +60,13 @@ pub trait Records {
     ///
     /// # Errors
     /// Why that is not possible.
-    fn keep(&mut self, part: &Part, took: Duration) -> Result<(), RecordError>;
+    fn keep(&mut self, trial: &Finished, took: Duration) -> Result<(), RecordError>;
 }
 
 /// Runs an experiment. However it ends, its programs are stopped and its data removed.
 ///
 /// # Errors
-/// If nothing varies, the first failure. Otherwise only if nothing at all could be measured: what fails is left out.
+/// If nothing at all could be measured, the first failure: what fails beside others is left out.
 pub fn run(
     plan: &RunPlan,
     records: &mut dyn Records,
@@ -103,6 +84,7 @@ pub fn run(
     runner.leave_out_impossible(&mut trials, listener);
     runner.leave_out_missing(&mut trials, listener)?;
     announce(&trials, runner.records.made_before(), listener);
+    let mut planned = false;
     let mut stage = Stage::new(plan)?;
     let mut number = 0;
     loop {
@@ -116,11 +98,15 @@ pub fn run(
         let (work, variant) = (&trial.work.name, &trial.variant.name);
         if let Some(Kept { run, took }) = runner.records.take(work, variant, trial.round) {
             trials.made(&trial, took);
+            runner.outcome.before += took;
             note_test(&run, &trial, &mut trials);
             let again = note_length(&run, &trial, &mut trials);
-            runner.outcome.parts.push(part(&trial, run));
+            runner.outcome.finished.push(finished(&trial, run));
             runner.drop_pilot(again, &trial);
         } else {
+            if !std::mem::replace(&mut planned, true) {
+                listener.on_experiment(&Event::Planned(ahead));
+            }
             let name = trial.name(&plan.experiment);
             // A single measurement has no name.
             if !name.is_empty() {
@@ -131,7 +117,7 @@ pub fn run(
             runner.take_note(ended, &trial, began.elapsed(), &mut trials, listener)?;
         }
         if trials.block_is_complete() && plan.experiment.compares() {
-            let open = comparison::open(&plan.experiment, trial.work, &runner.outcome.parts);
+            let open = comparison::open(&plan.experiment, trial.work, &runner.outcome.finished);
             trials.keep_open(&trial, &open);
         }
     }
@@ -141,9 +127,9 @@ pub fn run(
     runner.finish()
 }
 
-fn part(trial: &Trial<'_>, run: Run) -> Part {
+fn finished(trial: &Trial<'_>, run: Run) -> Finished {
     let (work, variant) = (trial.work.name.clone(), trial.variant.name.clone());
-    Part { work, variant, round: trial.round, run }
+    Finished { work, variant, round: trial.round, run }
 }
 
 fn is_interrupted(run: &Run) -> bool {
@@ -169,7 +155,6 @@ fn announce(trials: &Trials<'_>, made_before: u32, listener: &mut dyn Listener) 
     if let Some(needed) = trials.too_short() {
         listener.on_experiment(&Event::TooShort { needed });
     }
-    listener.on_experiment(&Event::Planned(trials.forecast()));
     if made_before > 0 {
         listener.on_experiment(&Event::GoesOn(made_before));
     }
@@ -277,17 +262,19 @@ impl Runner<'_> {
             Ok(driven) => Ok(Ended::Measured(Box::new(driven.run))),
             // What was interrupted is not reported as left out.
             Err(_) if interrupt.load(Ordering::Relaxed) => Ok(Ended::Interrupted),
-            Err(RunError::Trouble(Trouble::Cause(cause))) if self.plan.experiment.compares() => {
-                Ok(Ended::Failed(cause))
-            }
+            Err(RunError::Trouble(Trouble::Cause(cause))) if self.makes_several() => Ok(Ended::Failed(cause)),
             Err(error) => Err(error),
         }
     }
 
+    /// Whether what fails leaves others to measure.
+    fn makes_several(&self) -> bool {
+        self.plan.experiment.compares() || self.plan.experiment.works.len() > 1
+    }
+
     /// Whether its variant was profiled on its workload before: once is enough, and the rounds after it measure without.
     fn is_profiled(&self, trial: &Trial<'_>) -> bool {
-        let same = |part: &&Part| part.work == trial.work.name && part.variant == trial.variant.name;
-        self.outcome.parts.iter().filter(same).any(|part| part.run.profile.is_some())
+        self.of_variant(trial).any(|before| before.run.profile.is_some())
     }
 
     fn take_note<'a>(
@@ -306,15 +293,16 @@ impl Runner<'_> {
                 self.outcome.interrupted |= is_interrupted(&run);
                 note_test(&run, trial, trials);
                 let again = note_length(&run, trial, trials);
-                let part = part(trial, *run);
-                self.records.keep(&part, took)?;
-                self.outcome.parts.push(part);
+                let finished = finished(trial, *run);
+                self.records.keep(&finished, took)?;
+                self.outcome.finished.push(finished);
                 self.drop_pilot(again, trial);
             }
             Ended::Failed(cause) => {
-                // A program that does not start now will not start for the next workload either.
+                // A program that does not start now will not start for the next workload either; where only workloads
+                // differ, it may.
                 let variant = &trial.variant.name;
-                let (work, what) = match cause.prevents_start() {
+                let (work, what) = match cause.prevents_start() && self.plan.experiment.compares() {
                     true => ("", variant.clone()),
                     false => (trial.work.name.as_str(), trial.name(&self.plan.experiment)),
                 };
@@ -327,15 +315,20 @@ impl Runner<'_> {
 
     /// Forgets a round that is made again of longer loads. What a load shows before it settles is no throughput.
     fn drop_pilot(&mut self, again: bool, trial: &Trial<'_>) {
-        let is_of_it = |part: &Part| part.work == trial.work.name && part.round == trial.round;
-        self.outcome.parts.retain(|part| !(again && is_of_it(part)));
+        let is_of_it = |before: &Finished| before.work == trial.work.name && before.round == trial.round;
+        self.outcome.finished.retain(|before| !(again && is_of_it(before)));
     }
 
     /// Whether an interrupted trial says nothing beside those of its variant that were not. A broken promise counts.
     fn is_cut_short(&self, run: &Run, trial: &Trial<'_>) -> bool {
-        let same = |part: &Part| part.work == trial.work.name && part.variant == trial.variant.name;
         let kept = run.proof.as_ref().is_none_or(|proof| proof.holds);
-        is_interrupted(run) && kept && self.outcome.parts.iter().any(same)
+        is_interrupted(run) && kept && self.of_variant(trial).next().is_some()
+    }
+
+    /// The finished trials of its variant on its workload.
+    fn of_variant(&self, trial: &Trial<'_>) -> impl Iterator<Item = &Finished> {
+        let (work, variant) = (&trial.work.name, &trial.variant.name);
+        self.outcome.finished.iter().filter(move |before| before.work == *work && before.variant == *variant)
     }
 
     fn leave_out(&mut self, what: String, cause: LeftOutCause, listener: &mut dyn Listener) {
@@ -346,7 +339,7 @@ impl Runner<'_> {
 
     fn finish(self) -> Result<Outcome, RunError> {
         match self.outcome.left_out.as_slice() {
-            [first, ..] if self.outcome.parts.is_empty() => Err(RunError::Nothing(first.clone().into())),
+            [first, ..] if self.outcome.finished.is_empty() => Err(RunError::Nothing(first.clone().into())),
             _ => Ok(self.outcome),
         }
     }

@@ -169,6 +169,13 @@ pub fn goes_on(made: u32) -> String {
     format!("going on: {made} {} there already", if made == 1 { "trial is" } else { "trials are" })
 }
 
+/// An experiment was interrupted after so many trials, which are kept.
+#[must_use]
+pub fn kept(made: u32) -> String {
+    let trials = if made == 1 { "1 trial, which is" } else { &format!("{made} trials, which are") };
+    format!("interrupted after {trials} kept: the same command with --resume goes on")
+}
+
 /// A trial begins: its number, how many there are about, how long the rest takes.
 #[must_use]
 pub fn trial_begun(name: &str, number: u32, trials: u32, left: Duration) -> String {

@@ -1,4 +1,4 @@
-//! The runs of one variant on one workload, as one entry.
+//! The finished trials of one variant on one workload, as one entry.
 
 use std::{cmp::Ordering, mem::discriminant};
 
@@ -14,21 +14,23 @@ use crate::statistics::pooling::{Between, Estimate, pooled};
 use crate::thresholds::DISTURBING;
 use crate::ticks::{ErrorCounts, add_errors, failed_share, failures, many_failed};
 
-/// A finished run, and the name of its file.
+/// A finished trial: one sweep or load of a variant on a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// The run.
-    pub run: Run,
-    /// Its file.
-    pub file: String,
+    /// Which workload, by name; empty if there is only one.
+    pub work: String,
+    /// Which variant, by name; empty if nothing is varied.
+    pub variant: String,
     /// The round in which it was made, from 0.
     pub round: u32,
+    /// What was found.
+    pub run: Run,
 }
 
-/// Pools the runs of a variant into one entry, which has no place yet. Where one of them was tested by slowing its tiers, this
-/// holds for all. With `overload`, failures are part of the answer.
-/// `None` without runs.
-pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<Entry> {
+/// Pools the trials of a variant on a workload into one entry, which has no place yet and names no run files. Where one of them
+/// was tested by slowing its tiers, this holds for all. With `overload`, failures are part of the answer.
+/// `None` without trials.
+pub fn entry(mut runs: Vec<Finished>, overload: bool) -> Option<Entry> {
     let confirmation = carry_test(&mut runs);
     let runs = runs.as_slice();
     let lower_bound = is_often(runs, |run| is_lower_bound(run) || disturbed(run).is_some());
@@ -46,7 +48,7 @@ pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<E
     let errors = errors(runs);
     let completed = runs.iter().map(|finished| completed(&finished.run)).sum();
     Some(Entry {
-        variant: variant.to_owned(),
+        variant: runs.first()?.variant.clone(),
         place: None,
         throughput_per_s: found.value,
         throughput_ci_per_s: found.interval(),
@@ -77,7 +79,7 @@ pub fn entry(variant: &str, mut runs: Vec<Finished>, overload: bool) -> Option<E
         inconclusive: Vec::new(),
         doubts: doubts(runs, &counted, &errors, overload),
         errors,
-        runs: runs.iter().map(|finished| finished.file.clone()).collect(),
+        runs: Vec::new(),
     })
 }
 
@@ -297,12 +299,12 @@ mod tests {
             resource(Identity::Processes(sink), 0.5, 1.0),
             resource(Identity::Generator, 0.4, 1.0),
         ];
-        Finished { run, file: "run.json".to_owned(), round: 0 }
+        Finished { work: String::new(), variant: "epoll".to_owned(), round: 0, run }
     }
 
     #[test]
     fn runs_are_pooled_and_cost_is_per_request() {
-        let found = entry("epoll", vec![beside(0.0), beside(0.05)], false).expect("an entry");
+        let found = entry(vec![beside(0.0), beside(0.05)], false).expect("an entry");
         assert_eq!((found.throughput_per_s, found.users, found.completed), (500.0, Some(100), 2_000));
         assert!((found.cpu_us_per_request.expect("watched") - 1_000.0).abs() < 1e-9);
         assert!(!found.lower_bound && found.doubts.is_empty(), "{:?}", found.doubts);
@@ -328,13 +330,13 @@ mod tests {
             let all = rounds.iter().map(|rate| (*rate, ResourceKind::Generator)).chain(server);
             let runs: Vec<Finished> =
                 (0..).zip(all).map(|(number, (rate, kind))| round(number, rate, kind)).collect();
-            entry("epoll", runs, false).expect("an entry")
+            entry(runs, false).expect("an entry")
         };
         let few = limited(&[300.0]);
         assert_eq!(few.throughput_by_round_per_s, [None, Some(500.0), Some(510.0)]);
         assert_eq!(few.at_least_by_round_per_s, [Some(300.0), None, None]);
         assert!((few.throughput_per_s - 505.0).abs() < 1e-9 && !few.lower_bound && few.doubts.is_empty());
-        assert_eq!((few.runs_set_aside, few.runs.len()), (1, 3));
+        assert_eq!((few.runs_set_aside, few.variant.as_str()), (1, "epoll"));
         assert!(few.cpu_us_per_request_by_round.iter().all(Option::is_some));
         let many = limited(&[300.0, 310.0]);
         assert!(many.lower_bound && many.doubts.contains(&Doubt::GeneratorLimit));
@@ -367,9 +369,9 @@ mod tests {
             answer: ConfirmationAnswer::Confirmed,
             ..Confirmation::default()
         });
-        let alone = entry("epoll", vec![unsure.clone()], false).expect("an entry");
+        let alone = entry(vec![unsure.clone()], false).expect("an entry");
         assert_eq!((alone.doubts.len(), &alone.confirmation), (1, &None));
-        let both = entry("epoll", vec![unsure, tested.clone()], false).expect("an entry");
+        let both = entry(vec![unsure, tested.clone()], false).expect("an entry");
         assert!(both.doubts.is_empty(), "{:?}", both.doubts);
         assert_eq!(both.confirmation, tested.run.confirmation);
     }
@@ -380,7 +382,7 @@ mod tests {
         let mut finished = beside(0.0);
         let idle = Cause::IdleUsers { users: 10_000, share: 0.97 };
         finished.run.warnings = vec![idle.clone().into()];
-        let found = entry("epoll", vec![finished], false).expect("an entry");
+        let found = entry(vec![finished], false).expect("an entry");
         assert_eq!(found.doubts, [Doubt::Warned { warning: idle }]);
     }
 
@@ -391,7 +393,7 @@ mod tests {
             let mut finished = beside(0.0);
             finished.run.warnings = vec![Cause::IdleUsers { users: 200, share: 0.8 }.into()];
             finished.run.steps[0].errors.insert(ErrorKind::Refused, denied);
-            entry("4", vec![finished], true).expect("an entry").doubts.len()
+            entry(vec![finished], true).expect("an entry").doubts.len()
         };
         assert_eq!([told(0), told(400)], [1, 0]);
     }
@@ -403,7 +405,7 @@ mod tests {
         let doubts = |unsteady: usize, told: fn(&mut Run)| {
             let mut runs = vec![beside(0.0); 5];
             runs.iter_mut().take(unsteady).for_each(|finished| told(&mut finished.run));
-            entry("4", runs, false).expect("an entry").doubts.len()
+            entry(runs, false).expect("an entry").doubts.len()
         };
         let load: fn(&mut Run) = |run| run.warnings.push(Cause::NotSteady { users: vec![100] }.into());
         let sweep: fn(&mut Run) = |run| run.verdict.doubts.push(Doubt::NotSteady { users: 1 });
@@ -416,7 +418,7 @@ mod tests {
         }
         load(&mut runs[0].run);
         let idle = Doubt::Warned { warning: Cause::IdleUsers { users: 100, share: 0.8 } };
-        assert_eq!(entry("4", runs, false).expect("an entry").doubts, [idle]);
+        assert_eq!(entry(runs, false).expect("an entry").doubts, [idle]);
     }
 
     /// The run with the median throughput saturated at 1 to 2 users, the others at many more: a claim of at most four was met.
@@ -436,7 +438,7 @@ mod tests {
         };
         let held = |others: [u32; 2]| {
             let runs = vec![swept(0, 500.0, others), swept(1, 501.0, [1, 2]), swept(2, 502.0, others)];
-            let entries = vec![entry("epoll", runs, false).expect("an entry")];
+            let entries = vec![entry(runs, false).expect("an entry")];
             let measured = Comparison {
                 works: vec![Workload { entries, ..Workload::default() }],
                 ..Comparison::default()
@@ -455,7 +457,7 @@ mod tests {
         let warm = Cause::NotCold { users: 8, share: Some(0.2) };
         finished.run.warnings = vec![warm.clone().into()];
         finished.run.steps.push(Step { users: 101, ..Step::default() });
-        let found = entry("epoll", vec![finished], false).expect("an entry");
+        let found = entry(vec![finished], false).expect("an entry");
         assert!(found.doubts.contains(&Doubt::Warned { warning: warm }), "{:?}", found.doubts);
     }
 
@@ -469,8 +471,10 @@ mod tests {
         for warning in [memory, disk] {
             let mut finished = beside(0.0);
             finished.run.warnings = vec![warning.clone().into()];
-            let entries = ["64 MB", "128 MB"]
-                .map(|variant| entry(variant, vec![finished.clone()], false).expect("an entry"));
+            let entries = ["64 MB", "128 MB"].map(|variant| {
+                let of_variant = Finished { variant: variant.to_owned(), ..finished.clone() };
+                entry(vec![of_variant], false).expect("an entry")
+            });
             assert_eq!(entries[0].doubts, [Doubt::Warned { warning }]);
             let works = vec![Workload { entries: entries.into(), ..Workload::default() }];
             let measured = Comparison { works, ..Comparison::default() };
@@ -483,7 +487,7 @@ mod tests {
     /// Threads get more of a shared processor than a loop does: seen as an order of models that was none.
     #[test]
     fn a_run_beside_other_work_is_no_measure_of_order() {
-        let found = entry("epoll", vec![beside(0.0), beside(0.8)], false).expect("an entry");
+        let found = entry(vec![beside(0.0), beside(0.8)], false).expect("an entry");
         assert!(found.lower_bound);
         let Doubt::OthersUsedProcessors { cores, available } = found.doubts[0] else { panic!("{found:?}") };
         assert!((cores - 0.8).abs() < 1e-9 && available == 2.0, "{cores} of {available}");

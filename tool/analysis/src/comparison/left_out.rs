@@ -181,6 +181,20 @@ impl LeftOutCause {
         matches!(self, Self::Told { text } if text.is_empty())
     }
 
+    /// Whether the experiment failed in it, and did not only lack a right or a program here.
+    pub fn is_failure(&self) -> bool {
+        !matches!(
+            self,
+            Self::LinkNeedsRoot
+                | Self::LinkToolFailed { .. }
+                | Self::LinkRefused { .. }
+                | Self::MemoryNotLimited { .. }
+                | Self::DiskNotLimited { .. }
+                | Self::ProgramMissing { .. }
+                | Self::Told { .. }
+        )
+    }
+
     /// Whether a program cannot be started, whatever it is driven with.
     pub fn prevents_start(&self) -> bool {
         matches!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use load::{Problem, document::DocumentError};
+use load::{Problem, Url, document::DocumentError};
 
 use crate::{
     definition::{Action, Experiment, Process, Processors, Ready, Target, Users},
@@ -15,6 +15,7 @@ use crate::{
 pub(super) fn check(experiment: &Experiment) -> Result<(), DocumentError> {
     check_processes(experiment)?;
     check_reserved(experiment)?;
+    check_run_files(experiment)?;
     let places = Places::example(experiment);
     for variant in &experiment.variants {
         for work in &experiment.works {
@@ -26,24 +27,21 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), DocumentError> {
     check_used(experiment)
 }
 
-/// Checks that a value can be given from outside.
+/// Checks that a value can be given from outside. What is wrong then is the flag, and no line of the file.
 pub(super) fn check_settable(experiment: &Experiment, name: &str) -> Result<(), DocumentError> {
     let varied = experiment.variants.iter().any(|variant| variant.values.contains_key(name))
         || experiment.works.iter().any(|work| work.values.contains_key(name));
     if varied {
-        return Err(at(
-            experiment,
-            1,
-            name,
-            "left to the experiment, which varies it: leave it out of --set".into(),
-        ));
+        let expected = "left to the experiment, which varies it".to_owned();
+        let problem = Problem::Value { key: name.into(), expected };
+        return Err(DocumentError { file: "--set".into(), line: 0, problem });
     }
     if experiment.values.contains_key(name) {
         return Ok(());
     }
     let expected = experiment.values.keys().cloned().collect();
     let problem = Problem::UnknownName { what: "value", name: name.into(), expected };
-    Err(DocumentError { file: experiment.file.clone(), line: 1, problem })
+    Err(DocumentError { file: "--set".into(), line: 0, problem })
 }
 
 /// Names that the runner gives a meaning of its own.
@@ -60,7 +58,7 @@ fn check_reserved(experiment: &Experiment) -> Result<(), DocumentError> {
         None => Ok(()),
         Some(name) => {
             let line = experiment.lines.get(name).copied().unwrap_or(1);
-            Err(at(experiment, line, name, "called otherwise: the runner gives that name a meaning".into()))
+            Err(at(experiment, line, name, "given another name: the runner gives this one a meaning".into()))
         }
     }
 }
@@ -105,11 +103,12 @@ fn texts(experiment: &Experiment) -> Vec<&str> {
         };
         let limits = limits.into_iter().chain(processors);
         all.extend(words.chain(before).chain(environment).chain(limits).map(String::as_str));
-        if let Ready::Http(url) = &process.ready {
-            all.push(url);
+        if let Ready::Line(sign) | Ready::Http(sign) = &process.ready {
+            all.push(sign);
         }
     }
-    all.extend(experiment.texts.iter().map(|file| file.text.as_str()));
+    all.push(&experiment.room);
+    all.extend(experiment.texts.iter().flat_map(|file| [&file.path, &file.text]).map(String::as_str));
     all.extend(experiment.generators.iter().chain(&experiment.observe).map(|one| one.text.as_str()));
     all.extend(
         experiment.data.iter().flat_map(|data| [&data.folder, &data.files, &data.size]).map(String::as_str),
@@ -163,6 +162,23 @@ fn check_when(experiment: &Experiment) -> Result<(), DocumentError> {
                 let problem = Problem::UnknownName { what: "value", name: missing.clone(), expected: known };
                 let (file, line) = (experiment.file.clone(), process.command.line);
                 return Err(DocumentError { file, line, problem });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each trial needs a run file of its own.
+fn check_run_files(experiment: &Experiment) -> Result<(), DocumentError> {
+    let mut seen = BTreeSet::new();
+    for work in &experiment.works {
+        for variant in &experiment.variants {
+            if !seen.insert(slug(&format!("{} {}", work.name, variant.name))) {
+                let expected = format!(
+                    "different: with variant `{}` it gives the same file name as another workload and variant",
+                    variant.name
+                );
+                return Err(at(experiment, work.target.line, "name", expected));
             }
         }
     }
@@ -235,6 +251,7 @@ fn check_trial(setup: &TrialSetup<'_>, places: &Places) -> Result<(), DocumentEr
     }
     check_conditions(setup, places)?;
     setup.data(places)?;
+    setup.room(places)?;
     setup.texts(places)?;
     setup.scenario(&work.target, places)?;
     setup.users_max(places)?;
@@ -263,8 +280,13 @@ fn process(setup: &TrialSetup<'_>, process: &Process, values: &Values) -> Result
         setup.variable(variable, values)?;
     }
     setup.processors(process, None, values)?;
-    if let Ready::Http(url) = &process.ready {
-        setup.of_process(url, "ready", process, values)?;
+    if let Ready::Line(sign) | Ready::Http(sign) = &process.ready {
+        let sign = setup.of_process(sign, "ready", process, values)?;
+        let is_url = sign.parse::<Url>().is_ok();
+        if matches!(process.ready, Ready::Http(_)) && !is_url {
+            let expected = format!("{{ http = \"..\" }} with a URL, not {sign}");
+            return Err(at(setup.experiment, process.command.line, "ready", expected));
+        }
     }
     Ok(())
 }

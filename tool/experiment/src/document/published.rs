@@ -51,14 +51,15 @@ impl<'a> Reader<'a> {
             users_at_saturation: self.whole(section.field("users_at_saturation"), 1..=USERS_MAX)?,
             of: section.field("of").map(|field| self.one_of(field, &QUANTITIES)).transpose()?,
             smaller_is_better: self.flag(&mut section, "smaller_is_better")?,
-            figures: self.each(section.field("figures"), Self::figure)?,
-            points: self.each(section.field("points"), Self::point)?,
+            figures: self.each(section.field("figures"), |section| self.figure(section))?,
+            points: self.each(section.field("points"), |section| self.point(section))?,
             ..Published::default()
         };
         section.finish()?;
         Ok(published)
     }
 
+    /// A figure, which may be of a variant that is not measured here: publications have more of them.
     fn figure(self, mut section: Section<'a>) -> Result<PublishedFigure, DocumentError> {
         let variant = needed(&mut section, "variant", "the variant that it is of")?;
         let value = self.real(&mut section, "value")?;
@@ -78,11 +79,11 @@ impl<'a> Reader<'a> {
     fn each<T>(
         self,
         field: Option<Field<'a>>,
-        read: fn(Self, Section<'a>) -> Result<T, DocumentError>,
+        read: impl Fn(Section<'a>) -> Result<T, DocumentError>,
     ) -> Result<Vec<T>, DocumentError> {
         let fields = field.map(|field| elements_of(self.source, field)).transpose()?.unwrap_or_default();
         let section = |field: Field<'a>| Section::under(self.source, format!("`{}`", field.key), field);
-        fields.into_iter().map(|field| read(self, section(field)?)).collect()
+        fields.into_iter().map(|field| read(section(field)?)).collect()
     }
 
     /// A name that must be one of these, if it is there.

@@ -33,7 +33,11 @@ impl<'a> Reader<'a> {
             },
             timeout: section.field("timeout").map(|field| self.duration(field)).transpose()?,
             watch_database: section.text("watch_database")?.unwrap_or_default().into(),
-            database_password_file: section.text("database_password_file")?.unwrap_or_default().into(),
+            database_password_file: self.only_with(
+                &mut section,
+                "database_password_file",
+                "watch_database",
+            )?,
             overload: self.flag(&mut section, "overload")?,
             values: section.field("values").map(|field| self.values(field)).transpose()?.unwrap_or_default(),
         };
@@ -45,6 +49,9 @@ impl<'a> Reader<'a> {
         let once = self.flag(&mut section, "once")?;
         let action = match section.field("command") {
             Some(field) => Action::Command(self.command(field)?),
+            None if section.field("url").is_none() => {
+                return Err(section.missing("command", "what to run, or `url`, where a load goes"));
+            }
             None => Action::Load {
                 target: self.target(&mut section)?,
                 users: self.scalar_or(&mut section, "users", "1")?,
@@ -53,6 +60,20 @@ impl<'a> Reader<'a> {
         };
         section.finish()?;
         Ok(Preparation { action, once })
+    }
+
+    /// The text of a key that means nothing without another; empty where it is left out.
+    fn only_with(
+        self,
+        section: &mut Section<'a>,
+        key: &'static str,
+        other: &'static str,
+    ) -> Result<String, DocumentError> {
+        let Some(field) = section.field(key) else { return Ok(String::new()) };
+        match section.field(other) {
+            Some(_) => text_of(self.source, field).map(Into::into),
+            None => Err(wrong(self.source, field, format!("left out without `{other}`"))),
+        }
     }
 
     /// `url`, `each` and `scenario`.
@@ -73,7 +94,12 @@ impl<'a> Reader<'a> {
     /// A scenario: a file (`get.toml`), or its text.
     fn scenario(self, section: &mut Section<'a>) -> Result<Option<ScenarioText>, DocumentError> {
         let weights = section.field("weights").map(|field| self.weights(field)).transpose()?;
-        let Some(field) = section.field("scenario") else { return Ok(None) };
+        let Some(field) = section.field("scenario") else {
+            return match section.field("weights") {
+                Some(field) => Err(wrong(self.source, field, "left out without a `scenario`")),
+                None => Ok(None),
+            };
+        };
         let text = text_of(self.source, field)?;
         let (path, text) = if text.ends_with(".toml") && !text.contains('\n') {
             self.beside(field, text)?

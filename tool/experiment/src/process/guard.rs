@@ -6,6 +6,7 @@
 //! program that goes into the background or into a session of its own is found as well.
 
 use std::{
+    ffi::CStr,
     fs::{self, File, OpenOptions},
     io::{self, BufRead, Write},
     os::unix::process::CommandExt,
@@ -29,6 +30,8 @@ use crate::definition::StopSignal;
 const INTERVAL: Duration = Duration::from_millis(20);
 /// How long killing may take.
 pub(super) const KILLED_WITHIN: Duration = Duration::from_secs(10);
+/// What a guard is called among processes.
+const NAME: &CStr = c"guard";
 /// What the guard prints once it waits for its orders.
 pub(super) const WAITING: &str = "waiting";
 /// What it prints once the program runs.
@@ -72,6 +75,8 @@ pub(super) struct Orders {
 /// Runs a guard: reads what to start on stdin, starts it, and ends it once stdin closes. What goes wrong is printed for
 /// whoever started the guard.
 pub fn run() {
+    // Whoever ends nstar by its name is not to end the guards with it, which would leave their programs running.
+    let _ = rustix::thread::set_name(NAME);
     if let Err(error) = guard() {
         say(&error.to_string());
     }

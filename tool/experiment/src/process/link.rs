@@ -5,7 +5,7 @@
 //! it. So nothing is left behind, even if this process is killed.
 
 use std::{
-    io,
+    fs, io,
     net::{IpAddr, Ipv4Addr},
     process::{Command, Stdio},
 };
@@ -27,10 +27,39 @@ pub struct LinkPlan {
     pub network: u32,
 }
 
+/// How many networks there are for links.
+const NETWORKS: u32 = 2 * NETWORKS_OF_HALF;
+/// How many there are in one half of 198.18.0.0/15.
+const NETWORKS_OF_HALF: u32 = 251;
+
+/// Numbers of networks for links, each once, from this one on, without those that are in use here, as by another experiment: two
+/// links with one network would send each other's load.
+pub(crate) fn free_networks(from: u32) -> impl Iterator<Item = u32> {
+    let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
+    let taken: Vec<u32> = in_use(&routes).collect();
+    let all = (0..NETWORKS).map(move |more| (from % NETWORKS + more) % NETWORKS);
+    all.filter(move |network| !taken.contains(network))
+}
+
+/// The networks for links that these routes (/proc/net/route) lead to.
+fn in_use(routes: &str) -> impl Iterator<Item = u32> {
+    let destinations = routes.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
+    destinations.filter_map(|hex| {
+        // The kernel prints the four bytes, which stand in the order of the network, as one number of this machine.
+        match u32::from_str_radix(hex, 16).ok()?.to_ne_bytes() {
+            [198, half @ (18 | 19), third, _] if u32::from(third) < NETWORKS_OF_HALF => {
+                Some(u32::from(half - 18) * NETWORKS_OF_HALF + u32::from(third))
+            }
+            _ => None,
+        }
+    })
+}
+
 impl LinkPlan {
     /// 198.18.0.0/15 is for benchmarks (RFC 2544).
     fn address(self, host: u8) -> Ipv4Addr {
-        Ipv4Addr::new(198, 18 + (self.network / 251 % 2) as u8, (self.network % 251) as u8, host)
+        let half = self.network / NETWORKS_OF_HALF % 2;
+        Ipv4Addr::new(198, 18 + half as u8, (self.network % NETWORKS_OF_HALF) as u8, host)
     }
 
     /// Where the server is reached over the link.
@@ -146,4 +175,28 @@ fn run(command: &str) -> Result<(), LinkError> {
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().last().unwrap_or_default().trim().to_owned();
     Err(LinkError::Refused { command: command.into(), said })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn networks_of_other_links_are_not_taken() {
+        let number = |octets: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(octets));
+        let [first, second, other] = [[198, 18, 7, 0], [198, 19, 250, 0], [10, 0, 0, 0]].map(number);
+        let routes =
+            format!("Iface Destination Gateway\neth0 {other} 0\nnst1a {first} 0\nnst2a {second} 0\n");
+        assert_eq!(in_use(&routes).collect::<Vec<_>>(), [7, 501]);
+        for network in [7, 501] {
+            let plan = LinkPlan { mbit: 1, network };
+            let IpAddr::V4(address) = plan.server_address() else { panic!("{plan:?}") };
+            let [one, two, three, _] = address.octets();
+            assert!(routes.contains(&number([one, two, three, 0])), "{address}");
+        }
+        let free: BTreeSet<u32> = free_networks(1_000).take(9).collect();
+        assert_eq!(free.len(), 9);
+    }
 }

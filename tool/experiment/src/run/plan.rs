@@ -77,6 +77,12 @@ impl RunError {
         LeftOutCause::Failed { error }.into()
     }
 
+    /// All networks for links are in use.
+    pub(super) fn no_network() -> Self {
+        let error = "no network of 198.18.0.0/15 is left for a link; end what uses so many".to_owned();
+        LeftOutCause::Failed { error }.into()
+    }
+
     /// The generator could not be kept off the processors of the programs.
     pub(super) fn processors(error: &io::Error) -> Self {
         let error = format!(

@@ -19,7 +19,7 @@ use crate::{
     process::{
         command::{Surroundings, run_checked},
         limit::Limit,
-        link::LinkPlan,
+        link::{self, LinkPlan},
         ready::Sign,
         running::{Guard, Guards, Launch, Running},
     },
@@ -44,6 +44,8 @@ pub(super) struct Stage<'a> {
     guards: Guards,
     /// The links of the trial, by program and instance.
     links: BTreeMap<(String, u32), LinkPlan>,
+    /// The networks of links, those of the trial before included.
+    networks: BTreeMap<(String, u32), u32>,
     /// What was prepared last on the programs that are running; `None`: nothing, or not to its end.
     prepared: Option<Vec<String>>,
     /// True once the preparations with `once = true` have run.
@@ -88,6 +90,7 @@ impl<'a> Stage<'a> {
             said: BTreeMap::new(),
             guards: plan.guards(),
             links: BTreeMap::new(),
+            networks: BTreeMap::new(),
             prepared: None,
             prepared_once: false,
             time: None,
@@ -136,13 +139,19 @@ impl<'a> Stage<'a> {
     /// Decides on the links of a trial, and with them the addresses that texts and commands name.
     fn place_links(&mut self, setup: &TrialSetup<'_>) -> Result<(), RunError> {
         let instances = setup.instances(&self.places)?;
-        let linked = instances.iter().filter_map(|one| Some((one, one.link_mbit?)));
+        let linked = || instances.iter().filter_map(|one| Some((one, one.link_mbit?)));
+        // A program that goes on running keeps its address.
+        self.networks.retain(|key, _| linked().any(|(one, _)| one.key() == *key));
+        let own: Vec<u32> = self.networks.values().copied().collect();
         // Two experiments at once begin at different numbers.
-        let numbered = linked.zip(process::id()..);
-        let plan = |((one, mbit), network): ((&Instance<'_>, u32), u32)| {
-            ((one.process.name.clone(), one.number), LinkPlan { mbit, network })
-        };
-        self.links = numbered.map(plan).collect();
+        let mut free = link::free_networks(process::id()).filter(|network| !own.contains(network));
+        self.links.clear();
+        for (one, mbit) in linked() {
+            let network = self.networks.get(&one.key()).copied().or_else(|| free.next());
+            let Some(network) = network else { return Err(RunError::no_network()) };
+            self.networks.insert(one.key(), network);
+            self.links.insert(one.key(), LinkPlan { mbit, network });
+        }
         let address = |(key, plan): (&(String, u32), &LinkPlan)| (key.clone(), plan.server_address());
         self.places.addresses = self.links.iter().map(address).collect();
         Ok(())
@@ -250,7 +259,7 @@ impl<'a> Stage<'a> {
         let Instance { process, number, .. } = *instance;
         Ok(match &process.ready {
             Ready::Started => Sign::Started,
-            Ready::Line(line) => Sign::Line(line.clone()),
+            Ready::Line(line) => Sign::Line(setup.of_process(line, "ready", process, values)?),
             Ready::Port(port) => {
                 let number_of = self.places.ports.get(&(port.clone(), number)).copied();
                 Sign::Port(self.places.address(&process.name, number), number_of.unwrap_or(0))

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 /// An error in a scenario file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{line}: {problem}", file.display())]
+#[error("{}{}: {problem}", file.display(), at_line(*.line))]
 pub struct ScenarioError {
     /// The scenario file.
     pub file: PathBuf,
-    /// Line number, from 1.
+    /// Line number, from 1; 0 where it is no line of a file that is wrong, but a flag.
     pub line: usize,
     /// What is wrong in that line.
     pub problem: Problem,
@@ -29,6 +29,14 @@ pub enum Problem {
         section: String,
         /// The keys that the table may have.
         expected: Vec<String>,
+    },
+    /// A key of the file as a whole that stands in one of its tables.
+    #[error("unknown key `{key}` in {section}: it belongs at the top of the file, above the first `[`")]
+    Misplaced {
+        /// The key.
+        key: String,
+        /// The table that contains it.
+        section: String,
     },
     /// A name outside a fixed set, or one that the file does not define.
     #[error("unknown {what} `{name}`{}", known_names(.name, .expected))]
@@ -124,6 +132,10 @@ pub(super) fn at(file: &Path, text: &str, offset: usize, problem: Problem) -> Sc
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     let line = 1 + before.iter().filter(|b| **b == b'\n').count();
     ScenarioError { file: file.into(), line, problem }
+}
+
+fn at_line(line: usize) -> String {
+    if line == 0 { String::new() } else { format!(":{line}") }
 }
 
 fn known_names(name: &str, names: &[String]) -> String {

@@ -112,10 +112,10 @@ pub fn run_in(
     experiment: Experiment,
     conditions: &Conditions,
 ) -> Result<Reported, Failure> {
-    room::check(&experiment).map_err(Failure::usage)?;
     let (generators, observe) = conditions.elsewhere.plan(&experiment)?;
     // What is made on other hosts needs no processors of this one.
     let split = session.split.clone().filter(|_| !conditions.elsewhere.is_on_other_hosts(&experiment));
+    room::check(&experiment, split.as_ref()).map_err(Failure::usage)?;
     let plan = RunPlan {
         program: env::current_exe().map_err(Failure::failed)?,
         guard: vec![GUARD.into()],
@@ -144,10 +144,7 @@ fn measure(
     let outcome = run_experiment(plan, files, &session.interrupt.asked, &mut progress);
     progress.finish();
     if session.interrupt.signal().is_some() && files.made() > 0 {
-        exit::warn(format!(
-            "interrupted after {} trials, which are kept: the same command with --resume goes on",
-            files.made()
-        ));
+        exit::warn(progress::kept(files.made()));
     }
     outcome.map_err(failed)
 }
@@ -176,16 +173,19 @@ fn sweeps(plan: &RunPlan, conditions: &Conditions, session: &Session) -> Result<
     }
     let mut runs = RunFiles::open(Place::Reports(&files), &conditions.output, plan, journal)?;
     let outcome = measure(plan, conditions, session, &mut runs)?;
-    if outcome.interrupted && outcome.parts.is_empty() {
+    if outcome.interrupted && outcome.finished.is_empty() {
         exit::warn("interrupted before the measurement ended: nothing was measured");
     }
-    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| runs.name(part));
+    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |trial| runs.name(trial));
     let (mut text, mut worst) =
         (String::new(), session.interrupt.signal().map_or(Exit::Done, Exit::Interrupted));
-    for part in &outcome.parts {
-        let Some(files) = runs.files(&part.work) else { continue };
-        text += &output::text(&part.run, &conditions.show, &files.names())?;
-        worst = worst.or_worse(exit_of_run(&part.run, conditions, &session.interrupt));
+    if outcome.left_out.iter().any(|left_out| left_out.cause.is_failure()) {
+        worst = worst.or_worse(Exit::Failed);
+    }
+    for trial in &outcome.finished {
+        let Some(files) = runs.files(&trial.work) else { continue };
+        text += &output::text(&trial.run, &conditions.show, &files.names())?;
+        worst = worst.or_worse(exit_of_run(&trial.run, conditions, &session.interrupt));
     }
     let mut page = files.first().map(|(_, files)| files.report.clone()).unwrap_or_default();
     if let Some(files) = beside {
@@ -226,7 +226,7 @@ fn comparison(plan: &RunPlan, conditions: &Conditions, session: &Session) -> Res
     let mut runs = RunFiles::open(Place::Folder, &files.run, plan, Some(conditions.resume))?;
     let start = RunStart::now();
     let outcome = measure(plan, conditions, session, &mut runs)?;
-    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |part| runs.name(part));
+    let comparison = compare(&plan.experiment, &outcome, start, plan.seed, |trial| runs.name(trial));
     write_comparison(&comparison, &files)?;
     Ok(Reported {
         exit: exit_of(&comparison, &session.interrupt),

@@ -184,6 +184,11 @@ fn everything_a_program_started_ends_with_it_and_with_nstar() {
         wait_until("its programs run", || {
             left_running(&place).iter().any(|words| words.contains("setsid") || words.contains("sleep 600"))
         });
+        // Whoever kills nstar by its name (pkill, killall) would kill the guards first, which end its programs.
+        let guards = children(running.pid());
+        let names = guards.iter().map(|pid| fs::read_to_string(format!("/proc/{pid}/comm")));
+        let names: Vec<String> = names.map(|name| name.expect("a name").trim_end().to_owned()).collect();
+        assert!(!names.is_empty() && names.iter().all(|name| name == "guard"), "{names:?}");
         running.signal(signal);
         running.finish();
         wait_until("they end", || left_running(&place).is_empty());
@@ -257,7 +262,19 @@ fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
         words.iter().fold(outcome, |outcome, word| outcome.complains(word));
         assert!(!place.path("mine.json").exists());
     }
-    experiment(&place, SLEEPER, &["--set", "lgo=x"]).run().exits(2).complains("did you mean `log`?");
+    // Those of the generator are not for programs; that showed only once everything had been made.
+    let status = fs::read_to_string("/proc/self/status").expect("its status");
+    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:")).expect("its processors");
+    let cores: u32 = mask.chars().filter_map(|digit| digit.to_digit(16)).map(u32::count_ones).sum();
+    if cores > 1 {
+        let all = format!("ports = [\"web\"]\nprocessors = {cores}");
+        let outcome = experiment(&place, &replaced(&[("ports = [\"web\"]", &all)]), &[]).run();
+        outcome.exits(2).complains("mine.toml:34").complains("--share-cores");
+    }
+    experiment(&place, SLEEPER, &["--set", "lgo=x"])
+        .run()
+        .exits(2)
+        .complains("--set: unknown value `lgo`, did you mean `log`?");
     experiment(&place, SLEEPER, &["--set", "sleep=3"]).run().exits(2).complains("varies it");
     let large =
         replaced(&[("[[work]]", "[[data]]\nfolder = \"data\"\nfiles = 60\nsize = \"1 GB\"\n\n[[work]]")]);
@@ -432,7 +449,7 @@ fn names_with_a_meaning_of_their_own_are_refused_as_values() {
     let place = Place::beside_others();
     for name in ["number", "folder", "trial"] {
         let text = replaced(&[("log = \"\"", &format!("{name} = 1"))]);
-        experiment(&place, &text, &[]).run().exits(2).complains("gives that name a meaning");
+        experiment(&place, &text, &[]).run().exits(2).complains("gives this one a meaning");
     }
 }
 

@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
-use analysis::run::WarningKind;
+use analysis::{comparison::Finished, run::WarningKind};
 use experiment::{
     journal::Journal,
-    run::{Kept, Part, RecordError, Records, RunPlan},
+    names,
+    run::{Kept, RecordError, Records, RunPlan},
 };
 
 use super::{Failure, file_name, output};
@@ -60,11 +61,11 @@ impl<'a> RunFiles<'a> {
         self.journal.as_ref().map_or(0, Journal::made)
     }
 
-    /// The run file of a part, as its comparison names it.
-    pub(super) fn name(&self, part: &Part) -> String {
-        match self.files(&part.work) {
+    /// The run file of a trial, as its comparison names it.
+    pub(super) fn name(&self, trial: &Finished) -> String {
+        match self.files(&trial.work) {
             Some(files) => file_name(&files.run),
-            None => format!("{}/{}.json", file_name(&self.folder), part.slug()),
+            None => format!("{}/{}.json", file_name(&self.folder), names::of_trial(trial)),
         }
     }
 
@@ -89,25 +90,25 @@ impl Records for RunFiles<'_> {
         Some(Kept { run: report::parse(&text).ok()?, took })
     }
 
-    fn keep(&mut self, part: &Part, took: Duration) -> Result<(), RecordError> {
+    fn keep(&mut self, trial: &Finished, took: Duration) -> Result<(), RecordError> {
         let failed = |failure: Failure| RecordError(failure.to_string());
-        let name = match self.files(&part.work) {
+        let name = match self.files(&trial.work) {
             Some(files) => {
-                files.write(&part.run).map_err(failed)?;
+                files.write(&trial.run).map_err(failed)?;
                 format!("../{}", file_name(&files.run))
             }
             None => {
-                let name = format!("{}.json", part.slug());
-                let text = report::json(&part.run).map_err(|error| RecordError(error.to_string()))?;
+                let name = format!("{}.json", names::of_trial(trial));
+                let text = report::json(&trial.run).map_err(|error| RecordError(error.to_string()))?;
                 output::write_file(&self.folder.join(&name), &text).map_err(failed)?;
                 name
             }
         };
-        let interrupted = part.run.warnings.iter().any(|warning| warning.kind == WarningKind::Interrupted);
+        let interrupted = trial.run.warnings.iter().any(|warning| warning.kind == WarningKind::Interrupted);
         match &mut self.journal {
             // An interrupted trial is shown, but made again.
             Some(journal) if !interrupted => journal
-                .note((&part.work, &part.variant, part.round), &name, took)
+                .note((&trial.work, &trial.variant, trial.round), &name, took)
                 .map_err(|error| RecordError(error.to_string())),
             _ => Ok(()),
         }

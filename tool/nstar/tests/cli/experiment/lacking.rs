@@ -32,7 +32,7 @@ fn files_without_room_on_the_disk_are_refused_before_anything_starts() {
     }
     let place = Place::beside_others();
     let data = "[[data]]\nfolder = \"data\"\nfiles = 3\nsize = \"1 MB\"\n\n[[work]]";
-    place.write("mine.toml", replaced(&[("[[work]]", data)]));
+    place.write("mine.toml", replaced(&[("[[work]]", data), ("title = ", "room = \"1 GB\"\ntitle = ")]));
     fs::create_dir_all(place.path("tmp")).expect("a folder");
     let folder = place.path("tmp").display().to_string();
     let script = format!("mount -t tmpfs -o size=2m none {folder} && exec env TMPDIR={folder} \"$@\"");
@@ -40,7 +40,7 @@ fn files_without_room_on_the_disk_are_refused_before_anything_starts() {
         .wrapped(["unshare", "--mount", "sh", "-c", &script, "sh"], ["experiment", "mine.toml"])
         .run()
         .exits(2)
-        .complains("the experiment makes files of 3 MB, but")
+        .complains("the experiment puts 1 GB on the disk, but")
         .complains("has room for 2.1 MB: set TMPDIR to a folder with room");
     assert!(!place.path("run.runs").exists());
 }
@@ -73,6 +73,25 @@ fn a_link_without_the_right_to_make_it_is_left_out() {
     let works = comparison["works"].as_array().expect("works");
     let measured: Vec<_> = works.iter().filter(|work| work["entries"][0].is_object()).collect();
     assert!(measured.len() == 1 && measured[0]["name"] == "near", "{comparison}");
+}
+
+/// The first failure ended an experiment that varies nothing, and what had been measured of its other workloads was lost.
+#[test]
+fn a_workload_that_fails_leaves_the_others() {
+    let place = Place::beside_others();
+    let broken = "[[work]]\nname = \"broken\"\nvalues = { python = \"false\" }\n\
+                  url = \"http://127.0.0.1:${port.web}/\"\nusers = 2\n\n\
+                  [[work]]\nname = \"sound\"\nvalues = { python = \"python3\" }\nurl";
+    let text = replaced(&[
+        ("rounds = 1\n", ""),
+        ("[axis]\nsleep = [1, 20]\n", ""),
+        ("\"python3\", ", "\"${python}\", "),
+        ("\"${sleep}\"]", "\"1\"]"),
+        ("[[work]]\nurl", broken),
+    ]);
+    let outcome = experiment(&place, &text, &["-d", "500ms"]).run().exits(1);
+    outcome.complains("LEFT OUT: broken: sleeper");
+    assert!(place.path("mine-sound.json").is_file() && !place.path("mine-broken.json").exists());
 }
 
 /// The second would write over the files of the first. Elsewhere it is measured, on ports of its own.
