@@ -27,8 +27,10 @@ pub struct Index {
 /// One experiment of an index.
 #[derive(Debug, Clone)]
 pub struct Shown {
-    /// Its name.
+    /// Its name, which is that of its folder too.
     pub name: String,
+    /// What it is called on the command line: the name, or a file.
+    pub given: String,
     /// What it shows, in one line.
     pub title: String,
     /// What came of it.

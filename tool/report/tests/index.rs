@@ -119,11 +119,16 @@ fn sweep() -> Comparison {
 fn index() -> Index {
     let measured = |name: &str, comparison: Comparison| Shown {
         name: name.into(),
+        given: name.into(),
         title: comparison.title.clone(),
         outcome: Outcome::Measured { comparison: Box::new(comparison), page: format!("{name}/report.html") },
     };
-    let other =
-        |name: &str, outcome| Shown { name: name.into(), title: format!("The title of {name}"), outcome };
+    let other = |name: &str, outcome| Shown {
+        name: name.into(),
+        given: format!("{name}.toml"),
+        title: format!("The title of {name}"),
+        outcome,
+    };
     Index {
         host: Host { cores: 2, memory_bytes: 8 << 30, kernel: "6.1".into(), processor: "made up".into() },
         started: "2026-01-02T03:04:05Z".into(),
@@ -217,6 +222,26 @@ fn names_are_escaped_and_every_link_and_label_has_its_target() {
         links.contains(&"io-models&#x2f;report.html") && links.contains(&"#experiment-files-same"),
         "{links:?}"
     );
+}
+
+/// Only the first publication was drawn.
+#[test]
+fn each_publication_of_a_workload_is_drawn_with_its_hardware() {
+    let mut twice = models();
+    let first = twice.published[0].clone();
+    let second = Published { title: "S5, again".into(), hardware: "four cores".into(), ..first.clone() };
+    twice.hold_against(&[first, second], &[]);
+    let outcome = Outcome::Measured { comparison: Box::new(twice), page: "report.html".into() };
+    let shown =
+        Shown { name: "models".into(), given: "./models.toml".into(), title: "Models".into(), outcome };
+    let page = html(&Index { experiments: vec![shown], ..index() }).unwrap();
+    let charts: Vec<_> = markup::tags(&page).into_iter().filter(|tag| tag.name == "svg").collect();
+    assert_eq!(charts.len(), 2, "{page}");
+    for words in
+        ["published: S5, not stated", "published: S5, again, four cores", "nstar-lab .&#x2f;models.toml"]
+    {
+        assert!(page.contains(words), "no '{words}' in {page}");
+    }
 }
 
 /// Writes down what is seen in a wide window and on a phone.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use experiment::{comparison, definition::Experiment, names::slug, progress::FREE_SWEEP};
+use experiment::{comparison, definition::Experiment, journal::Journal, names::slug, progress::FREE_SWEEP};
 use nstar::{
     commands::experiment::{Reported, Session, run_in},
     exit::{self, Exit, Failure},
@@ -28,7 +28,10 @@ const QUICK_PART: f64 = 2.0 / 3.0;
 
 /// An experiment of the series.
 struct Planned {
+    /// The name of its folder.
     name: String,
+    /// What it is called on the command line.
+    given: String,
     title: String,
     /// How it is run.
     run: Run,
@@ -45,7 +48,12 @@ enum Run {
 pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Result<Exit, Failure> {
     check(conditions)?;
     let planned = plan(names, full)?;
-    let folder = folder(&conditions.output)?;
+    let folder = folder(&conditions.output);
+    if conditions.resume && planned.iter().all(|one| one.spent(&folder).is_none()) {
+        let why = "there is nothing to go on with: leave out --resume, or give the same -o as before";
+        return Err(Failure::usage(format!("{}: {why}", folder.display())));
+    }
+    make(&folder)?;
     let start = RunStart::now();
     // What is complete is not measured again, also where it is a single measurement.
     let mut session = Session::begin(conditions)?;
@@ -64,14 +72,20 @@ pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Resu
             exit::say(&line);
         }
     };
-    let mut left: Duration = planned.iter().map(Planned::time).sum();
+    let ahead = |one: &Planned| {
+        let spent = conditions.resume.then(|| one.spent(&folder)).flatten();
+        one.time().saturating_sub(spent.unwrap_or_default())
+    };
+    let mut left = planned.iter().map(ahead).fold(Duration::ZERO, Duration::saturating_add);
     show(progress::experiments_planned(planned.len(), left));
     let mut exits: Vec<(String, Exit)> = Vec::new();
-    for (number, Planned { name, title, run }) in planned.into_iter().enumerate() {
+    for (number, planned) in planned.into_iter().enumerate() {
+        let time = ahead(&planned);
+        let Planned { name, given, title, run } = planned;
         let outcome = match run {
             Run::OnlyFull(short_form) => Outcome::OnlyFull { short_form: short_form.to_owned() },
             Run::For(..) if session.interrupt.signal().is_some() => Outcome::NotMeasured,
-            Run::For(experiment, time) => {
+            Run::For(experiment, _) => {
                 show(progress::experiment_begun(&name, number + 1, left));
                 left = left.saturating_sub(time);
                 let (outcome, exit) = measure(&session, *experiment, &folder, &name, conditions);
@@ -79,8 +93,8 @@ pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Resu
                 outcome
             }
         };
-        index.experiments.push(Shown { name, title, outcome });
-        index.elapsed_s = start.elapsed_s();
+        index.experiments.push(Shown { name, given, title, outcome });
+        index.elapsed_s = start.elapsed_s().max(elapsed_s(&index.experiments));
         index.interrupted = session.interrupt.signal().is_some();
         // After each, so that nothing is lost however the series ends.
         write(&index, &folder)?;
@@ -103,7 +117,21 @@ fn worst(exits: Vec<(String, Exit)>, show: impl Fn(String)) -> Exit {
     worst
 }
 
+/// How long the experiments took, those included that were made before.
+fn elapsed_s(experiments: &[Shown]) -> f64 {
+    let measured = experiments.iter().map(|shown| match &shown.outcome {
+        Outcome::Measured { comparison, .. } => comparison.elapsed_s,
+        _ => 0.0,
+    });
+    measured.sum()
+}
+
 impl Planned {
+    /// How long it was measured before; `None`: not at all.
+    fn spent(&self, folder: &Path) -> Option<Duration> {
+        Journal::spent(&runs(&folder.join(&self.name)))
+    }
+
     fn time(&self) -> Duration {
         match &self.run {
             Run::For(_, time) => *time,
@@ -145,7 +173,7 @@ fn plan(names: &[String], full: bool) -> Result<Vec<Planned>, Failure> {
             Some(short_form) => Run::OnlyFull(short_form),
             None => scaled(experiment, full),
         };
-        planned.push(Planned { name: folder, title, run });
+        planned.push(Planned { name: folder, given: name.to_owned(), title, run });
     }
     Ok(planned)
 }
@@ -166,12 +194,19 @@ fn scaled(mut experiment: Experiment, full: bool) -> Run {
 }
 
 /// The folder that everything is written to: the one given, or `run` beside where `run.json` would be.
-fn folder(output: &Path) -> Result<PathBuf, Failure> {
-    let folder = if output == Path::new("run.json") { output.with_extension("") } else { output.to_owned() };
-    let made = fs::create_dir_all(&folder);
+fn folder(output: &Path) -> PathBuf {
+    if output == Path::new("run.json") { output.with_extension("") } else { output.to_owned() }
+}
+
+fn make(folder: &Path) -> Result<(), Failure> {
+    let made = fs::create_dir_all(folder);
     made.map_err(|error| Failure::usage(format!("cannot make the folder {}: {error}", folder.display())))?;
-    output::check_writable(&index_path(&folder))?;
-    Ok(folder)
+    output::check_writable(&index_path(folder))
+}
+
+/// Where the single runs of an experiment in this folder are.
+fn runs(own: &Path) -> PathBuf {
+    own.join("run.runs")
 }
 
 fn index_path(folder: &Path) -> PathBuf {
@@ -190,7 +225,7 @@ fn measure(
     let made = fs::create_dir_all(&own)
         .map_err(|error| Failure::failed(format!("cannot make the folder {}: {error}", own.display())));
     // What was not begun has nothing to go on with.
-    let resume = conditions.resume && own.join("run.runs").is_dir();
+    let resume = conditions.resume && Journal::spent(&runs(&own)).is_some();
     let conditions = Conditions { output: own.join("run.json"), resume, ..conditions.clone() };
     match made.and_then(|()| run_in(session, experiment, &conditions)) {
         Ok(Reported { exit, comparison, .. }) if comparison.works.is_empty() => (Outcome::NotMeasured, exit),

@@ -47,6 +47,7 @@ fn several_experiments_make_one_folder_with_an_index() {
     for word in [
         "Two models on one file",
         "a machine that never was, 1999",
+        "<code>nstar-lab models.toml</code>",
         "no-such-program",
         "href=\"models&#x2f;report.html\"",
         "href=\"files-same&#x2f;run-experiment.html\"",
@@ -72,10 +73,10 @@ fn several_experiments_make_one_folder_with_an_index() {
 }
 
 #[test]
-fn an_interrupted_series_keeps_an_index_of_what_was_measured() {
+fn an_interrupted_series_keeps_an_index_of_what_was_measured_and_goes_on() {
     let place = Place::beside_others();
     place.write("models.toml", models());
-    place.write("more.toml", models().replace("\"1s\"", "\"5m\""));
+    place.write("more.toml", models().replace("\"1s\"", "\"8s\""));
     place.write("last.toml", models());
     let words = ["lab", "models.toml", "more.toml", "last.toml", "-d", "600ms", "-o", "all"];
     let mut running = place.nstar(words).start();
@@ -90,6 +91,19 @@ fn an_interrupted_series_keeps_an_index_of_what_was_measured() {
     ] {
         assert!(index.contains(word), "no '{word}' in the index\n{index}");
     }
+    let first = || fs::read(place.path("all/models/run.runs/1-kb-8-users-epoll-1.json")).expect("a trial");
+    let made = first();
+    let again = place.nstar(words.into_iter().chain(["--resume"])).run();
+    again.complains("trials are there already").says("last: ");
+    assert!(first() == made, "what was complete was measured again");
+    let index = fs::read_to_string(place.path("all/index.html")).expect("an index");
+    assert!(!index.contains("Stopped before the end"), "{index}");
+    for name in ["models", "more", "last"] {
+        assert!(
+            index.contains(&format!("href=\"{name}&#x2f;report.html\"")),
+            "no {name} in the index\n{index}"
+        );
+    }
 }
 
 #[test]
@@ -101,6 +115,8 @@ fn what_goes_with_one_experiment_is_refused_for_several() {
     place.nstar(["lab", "files-same", "files-same"]).run().exits(2).complains("twice");
     place.nstar(["lab", "files-same", "file-different"]).run().exits(2).complains("files-different");
     assert!(!place.path("run").exists(), "nothing was run");
+    let nothing = place.nstar(["lab", "files-same", "accounts-new", "--resume"]).run();
+    nothing.exits(2).complains("there is nothing to go on with");
 }
 
 #[test]

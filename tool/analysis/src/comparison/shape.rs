@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AtUsers, Comparison, Entry, Published, Workload};
+use super::{AtUsers, Entry, Published, Workload};
 use crate::thresholds::{PLATEAU, SATURATED};
 
 /// With fewer points a curve has no course.
@@ -132,10 +132,9 @@ pub enum Beside {
     Bars(Vec<(String, f64, Option<f64>)>),
 }
 
-/// A workload and what was published of it, each scaled to its own maximum. Of figures where less is better, the share
+/// A workload and what a publication says of it, each scaled to its own maximum. Of figures where less is better, the share
 /// is the best over the figure.
-pub fn beside(comparison: &Comparison, work: &Workload) -> Option<Beside> {
-    let published = comparison.published_of(work).next();
+pub fn beside(work: &Workload, published: Option<&Published>) -> Option<Beside> {
     if work.entries.iter().any(|entry| !entry.steps.is_empty())
         && published.is_none_or(|published| published.figures.is_empty())
     {

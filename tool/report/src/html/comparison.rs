@@ -112,6 +112,9 @@ fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
     let order = summary::order(comparison, work);
     let varied = summary::is_varied(comparison);
     let others = summary::beside(comparison, work).filter(|(_, published)| !published.figures.is_empty());
+    // What has figures for each variant is drawn on its own.
+    let curve = comparison.published_of(work).find(|published| published.figures.is_empty());
+    let is_drawn = curve.is_some() || comparison.published_of(work).next().is_none();
     let doubts = entries.iter().flat_map(|entry| {
         summary::doubts(entry).into_iter().map(|doubt| format!("{}: {doubt}", entry.variant))
     });
@@ -119,7 +122,7 @@ fn section(comparison: &Comparison, work: &Workload, index: usize) -> Section {
         id: format!("work-{index}"),
         name: work.name.clone(),
         here: varied.then(|| here(work, &entries, index, order.join(" "))),
-        curves: relative::curves(comparison, work, index.to_string()),
+        curves: relative::curves(work, curve, &index.to_string()).filter(|_| is_drawn),
         order,
         agreement: agreement(comparison, work),
         beside: others.map(|(index, published)| beside(published, index)).collect(),

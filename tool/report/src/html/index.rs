@@ -1,6 +1,6 @@
 //! The page of several experiments.
 
-use analysis::comparison::{Comparison, Entry, Workload};
+use analysis::comparison::{Comparison, Entry, Published, Workload};
 use serde::Serialize;
 
 use super::RenderError;
@@ -35,6 +35,8 @@ struct Page {
 #[derive(Debug, Serialize)]
 struct Section {
     name: String,
+    /// What it is called on the command line.
+    given: String,
     title: String,
     /// What came of it, where it was not measured.
     standing: Option<String>,
@@ -53,12 +55,21 @@ struct Section {
 struct Work {
     name: String,
     verdict: Vec<String>,
-    curves: Option<Chart>,
-    bars: Option<Drawn>,
-    /// What is drawn beside it, with hardware and year.
-    beside: Option<String>,
+    /// Once for each publication, and once where there is none.
+    charts: Vec<Charts>,
+    /// Whether the agreement must name the publication, as the charts do not.
+    names_publications: bool,
     agreement: Vec<Agreement>,
     doubts: Vec<String>,
+}
+
+/// A workload beside a publication.
+#[derive(Debug, Serialize)]
+struct Charts {
+    curves: Option<Chart>,
+    bars: Option<Drawn>,
+    /// The publication, with hardware and year.
+    beside: Option<String>,
 }
 
 impl Page {
@@ -83,6 +94,7 @@ impl Page {
 fn section(shown: &Shown, place: usize) -> Section {
     let empty = Section {
         name: shown.name.clone(),
+        given: shown.given.clone(),
         title: shown.title.clone(),
         standing: None,
         failed: matches!(shown.outcome, Outcome::Failed { .. }),
@@ -101,24 +113,43 @@ fn section(shown: &Shown, place: usize) -> Section {
         outcome: phrases::agreements(comparison).into_iter().chain(phrases::claims(comparison)).collect(),
         page: page.clone(),
         took: number::elapsed(comparison.elapsed_s),
-        works: works.map(|(index, work)| of_work(comparison, work, format!("{place}-{index}"))).collect(),
+        works: works.map(|(index, work)| of_work(comparison, work, &format!("{place}-{index}"))).collect(),
         claims_made: claims(comparison),
         left_out: comparison.left_out.iter().map(left_out::sentence).collect(),
         ..empty
     }
 }
 
-fn of_work(comparison: &Comparison, work: &Workload, id: String) -> Work {
-    let published = summary::beside(comparison, work).next();
+fn of_work(comparison: &Comparison, work: &Workload, id: &str) -> Work {
+    let mut published: Vec<Option<&Published>> = comparison.published_of(work).map(Some).collect();
+    let names_publications = published.len() > 1 || !published.iter().flatten().all(|one| is_drawn(one));
+    published.retain(|one| one.is_some_and(is_drawn));
+    if published.is_empty() {
+        published.push(None);
+    }
+    let charts = published.into_iter().enumerate();
     Work {
         name: work.name.clone(),
         verdict: summary::order(comparison, work),
-        bars: relative::paired(comparison, work, id.clone()).filter(|_| work.entries.len() > 1),
-        curves: relative::curves(comparison, work, id),
+        charts: charts
+            .map(|(place, published)| charts_of(work, published, &format!("{id}-{place}")))
+            .collect(),
+        names_publications,
         agreement: agreement(comparison, work),
         doubts: doubts(work),
-        beside: published
-            .map(|(_, published)| format!("{}, {}", published.title, summary::hardware(published))),
+    }
+}
+
+/// Whether it has anything to draw.
+fn is_drawn(published: &Published) -> bool {
+    !published.figures.is_empty() || !published.points.is_empty()
+}
+
+fn charts_of(work: &Workload, published: Option<&Published>, id: &str) -> Charts {
+    Charts {
+        bars: relative::paired(work, published, id).filter(|_| work.entries.len() > 1),
+        curves: relative::curves(work, published, id),
+        beside: published.map(|published| format!("{}, {}", published.title, summary::hardware(published))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Charts of what was measured beside what was published, each scaled to its own maximum.
 
-use analysis::comparison::{Beside, Comparison, Workload, beside};
+use analysis::comparison::{Beside, Published, Workload, beside};
 
 use super::bars::{Bars, Drawn, Row};
 use super::chart::{Chart, Plot, SMALL, Series};
@@ -11,8 +11,8 @@ use crate::number;
 const CLASSES: [&str; 5] = ["main", "main second", "main line-4", "main line-5", "main line-6"];
 
 /// Throughput by users, ours and the published one. `None` where there is only one number of users.
-pub(super) fn curves(comparison: &Comparison, work: &Workload, id: String) -> Option<Chart> {
-    let Beside::Curves { measured, published } = beside(comparison, work)? else { return None };
+pub(super) fn curves(work: &Workload, published: Option<&Published>, id: &str) -> Option<Chart> {
+    let Beside::Curves { measured, published } = beside(work, published)? else { return None };
     let users = |points: &[(f64, f64)]| points.iter().map(|(users, _)| *users as u32).collect::<Vec<_>>();
     let all = measured.iter().flat_map(|(_, points)| users(points)).chain(users(&published));
     let all: Vec<u32> = all.collect();
@@ -42,8 +42,8 @@ pub(super) fn curves(comparison: &Comparison, work: &Workload, id: String) -> Op
 }
 
 /// A bar for each variant with the published one below. `None` where there are curves, or nothing.
-pub(super) fn paired(comparison: &Comparison, work: &Workload, id: String) -> Option<Drawn> {
-    let Beside::Bars(rows) = beside(comparison, work)? else { return None };
+pub(super) fn paired(work: &Workload, published: Option<&Published>, id: &str) -> Option<Drawn> {
+    let Beside::Bars(rows) = beside(work, published)? else { return None };
     let percent = |share: f64| share * 100.0;
     let row = |(name, here, published): (String, f64, Option<f64>)| Row {
         name,

@@ -12,7 +12,7 @@ pub(crate) fn text(index: &Index) -> String {
 }
 
 fn of_experiment(shown: &Shown) -> String {
-    let Shown { name, title, outcome } = shown;
+    let Shown { name, title, outcome, .. } = shown;
     let lines = match outcome {
         Outcome::Measured { comparison, .. } => lines(comparison),
         other => vec![standing(other)],
