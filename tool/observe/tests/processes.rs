@@ -4,10 +4,10 @@
 
 mod support;
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use analysis::counters::{Counters, Process, Role};
+use analysis::counters::{Counters, Hop, Process, Role, ServerAddress};
 use analysis::resources::{Group, Waiters, usage};
 use observe::{KernelPaths, ObserveError, Topology, Watcher, find, find_all};
 use support::Server;
@@ -93,6 +93,28 @@ fn a_tier_called_later_is_found_while_watching() {
     let (_, last) = sample_until(&watcher, |_, last| last.processes.len() == 3);
     assert_eq!(process(&last, database.pid()).role, Role::Downstream);
     assert_eq!(watcher.topology().downstream, [database.pid()]);
+}
+
+/// This process is no tier: what it calls behind the server is not the server's, and what it calls as a user is.
+#[test]
+fn connections_of_processes_that_are_no_tier_are_left_out() {
+    let database = Server::start("listen 127.0.0.1:0");
+    let mut front = Server::start("call-later 127.0.0.1:0");
+    let _user = TcpStream::connect(front.addr).unwrap();
+    let other = TcpStream::connect(database.addr).unwrap();
+    let client = other.local_addr().unwrap();
+    (0..2).for_each(|_| front.tell(&database.addr.to_string()));
+    let watcher = watch(&front);
+    let (_, last) = sample_until(&watcher, |_, last| {
+        hop_to(last, database.addr).is_some_and(|hop| hop.connections == 2 && !hop.clients.contains(&client))
+    });
+    let called = hop_to(&last, database.addr).unwrap();
+    assert_eq!((called.server, called.callers.as_slice()), (Some(database.pid()), [front.pid()].as_slice()));
+    assert_eq!(hop_to(&last, front.addr).unwrap().connections, 1, "the users' connections count");
+}
+
+fn hop_to(sample: &Counters, address: SocketAddr) -> Option<&Hop> {
+    sample.hops.iter().flatten().find(|hop| hop.address == ServerAddress::Tcp { address })
 }
 
 #[test]

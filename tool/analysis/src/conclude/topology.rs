@@ -196,6 +196,7 @@ mod tests {
             has_more_clients: false,
             callers: callers.iter().map(|group| group.key()).collect(),
             connections: 8.0,
+            replaced: 0.0,
             unaccepted: 0.0,
             unread: 1.0,
             held: 2.0,

@@ -44,6 +44,9 @@ pub struct HopUse {
     pub callers: Vec<GroupKey>,
     /// Connections, those that wait to be accepted among them.
     pub connections: f64,
+    /// The share of them that the look before did not see, from 0 to 1: none where they are kept, all where each carries one
+    /// request.
+    pub replaced: f64,
     /// Connections that wait to be accepted.
     pub unaccepted: f64,
     /// Requests that the tier has not read.
@@ -167,6 +170,7 @@ fn mean(server: Option<GroupKey>, sum: Sum, looks: f64) -> Option<HopUse> {
         has_more_clients: sum.has_more_clients,
         callers: sum.callers.into_iter().collect(),
         connections,
+        replaced: (sum.opened as f64 / sum.connections.max(1) as f64).min(1.0),
         unaccepted: sum.unaccepted as f64 / looks,
         unread: sum.unread as f64 / looks,
         held: sum.held as f64 / looks + held,
@@ -241,6 +245,7 @@ mod tests {
                 clients: clients.iter().map(|port| ([10, 0, 0, 2], *port).into()).collect(),
                 has_more_clients: false,
                 connections: 4.0,
+                replaced: 0.0,
                 unaccepted: 0.0,
                 unread: 0.0,
                 held: 1.0,
@@ -278,5 +283,17 @@ mod tests {
             [look(Some(vec![hop(81, Some(2), 0, 6, 0)])), look(Some(vec![hop(81, Some(2), 0, 6, 5)]))];
         let tier = hops(&replaced.iter().collect::<Vec<_>>()).tiers.remove(0);
         assert_eq!((tier.outstanding(), tier.outstanding_at_most()), (7.0, 7.0));
+    }
+
+    #[test]
+    fn connections_are_replaced_by_the_look() {
+        let replaced = |opened: [u64; 2]| {
+            let looks = opened.map(|opened| look(Some(vec![hop(81, Some(2), 3, 0, opened)])));
+            hops(&looks.iter().collect::<Vec<_>>()).tiers.remove(0).replaced
+        };
+        let each_look = [[0, 0], [0, 2], [4, 4]].map(replaced);
+        assert_eq!(each_look, [0.0, 0.25, 1.0], "of four connections");
+        let none = look(Some(vec![Hop { connections: 0, ..hop(81, Some(2), 0, 0, 0) }]));
+        assert_eq!(hops(&[&none]).tiers[0].replaced, 0.0);
     }
 }

@@ -1,5 +1,7 @@
 //! Requests outstanding on the connections to the server and between the tiers behind it.
 
+mod owners;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,6 +17,7 @@ use crate::proc::network::{TcpSocket, TcpState};
 use crate::topology::namespaces::Namespace;
 use crate::topology::translation::Translation;
 use crate::topology::{Call, Callee, Topology, unix_address};
+use owners::Owners;
 
 /// Looking may take at most one part in this many of a processor: with thousands of connections it happens less often.
 const SHARE: u64 = 250;
@@ -25,13 +28,18 @@ const HOPS_MAX: usize = 64;
 /// Looks at the connections of all namespaces in which tiers live.
 #[derive(Debug)]
 pub(super) struct HopSampler {
+    paths: KernelPaths,
     own: Namespace,
     translation: Translation,
     /// By the id of their namespace; `None` where it may not be entered, so its files have to do.
     netlink: BTreeMap<String, Option<NetlinkSockets>>,
-    before: BTreeMap<ServerAddress, Connections>,
+    before: Before,
+    owners: Owners,
     next_at_us: u64,
 }
+
+/// The connections of the last look, by the address that they lead to.
+type Before = BTreeMap<ServerAddress, Connections>;
 
 /// Connections, and what is known of each.
 type Connections = BTreeMap<Connection, Option<Known>>;
@@ -67,22 +75,41 @@ struct Seen<'a> {
     listener: Option<u64>,
     unaccepted: bool,
     call: Option<&'a Call>,
+    /// The socket at the client's end of a call; `None` where it is not seen.
+    client_inode: Option<u64>,
 }
 
-/// A hop, and the connections that it counts.
+impl Seen<'_> {
+    /// The process that listens, as far as it is known.
+    fn served_by(&self, topology: &Topology) -> Option<Pid> {
+        let called = || self.call.and_then(|call| call.listeners.first().copied());
+        owner(topology, self.listener.or_else(called))
+    }
+}
+
+/// A hop, and the connections that it counts; those of processes that are no tier are among them, which it does not count.
 #[derive(Debug)]
 struct Counted {
     hop: Hop,
     connections: Connections,
 }
 
+impl Counted {
+    /// Whether it has connections, and all of them are of processes that are no tier.
+    fn is_of_others(&self) -> bool {
+        self.hop.connections == 0 && !self.connections.is_empty()
+    }
+}
+
 impl HopSampler {
     pub(super) fn new(paths: &KernelPaths) -> Self {
         Self {
+            paths: paths.clone(),
             own: Namespace::own(paths),
             translation: Translation::new(paths),
             netlink: BTreeMap::new(),
             before: BTreeMap::new(),
+            owners: Owners::default(),
             next_at_us: 0,
         }
     }
@@ -93,20 +120,21 @@ impl HopSampler {
         if topology.is_unseen() || now_us < self.next_at_us {
             return None;
         }
-        let hops = self.look(topology);
-        let cost_us = own_thread_cpu_us().saturating_sub(cpu_us);
+        let hops = self.look(topology, now_us);
+        // Asking whose the sockets are has a share of its own, so that looks are not put off by it.
+        let cost_us = own_thread_cpu_us().saturating_sub(cpu_us).saturating_sub(self.owners.cost_us());
         self.next_at_us = now_us + cost_us.saturating_mul(SHARE);
         Some(hops)
     }
 
-    fn look(&mut self, topology: &Topology) -> Vec<Hop> {
+    fn look(&mut self, topology: &Topology, now_us: u64) -> Vec<Hop> {
         let others = topology.namespaces.iter().filter(|other| other.id != self.own.id);
         let namespaces: Vec<Namespace> = [self.own.clone()].into_iter().chain(others.cloned()).collect();
         let is_there = |id: &str| namespaces.iter().any(|namespace| namespace.id == id);
         self.netlink.retain(|id, _| is_there(id));
         self.translation.retain(is_there);
         let mut tcp = BTreeMap::new();
-        let mut found = BTreeMap::new();
+        let mut unix = Vec::new();
         let calls_unix = topology.calls.keys().any(|callee| matches!(callee, Callee::Unix(_)));
         for (number, namespace) in namespaces.iter().enumerate() {
             let sockets = self.tcp_ends(namespace);
@@ -114,10 +142,14 @@ impl HopSampler {
             let real = |tuple| translation.seen_by_server(namespace, tuple);
             add_tcp(&mut tcp, &sockets, (number, namespace, real), topology);
             if calls_unix {
-                count_unix(&mut found, &self.unix_sockets(namespace), topology);
+                unix.push(self.unix_sockets(namespace));
             }
         }
-        count_tcp(&mut found, tcp, topology, &self.before);
+        let kept = kept(&tcp, &unix, topology, &self.before);
+        self.owners.learn(&self.paths, topology, &kept, now_us);
+        let mut found = BTreeMap::new();
+        unix.iter().for_each(|sockets| count_unix(&mut found, sockets, topology, &self.owners));
+        count_tcp(&mut found, tcp, topology, (&self.before, &self.owners));
         self.remember(found)
     }
 
@@ -143,12 +175,16 @@ impl HopSampler {
         counted.truncate(HOPS_MAX);
         let before = std::mem::take(&mut self.before);
         let mut hops = Vec::with_capacity(counted.len());
-        for Counted { mut hop, connections } in counted {
+        for counted in counted {
+            let is_of_others = counted.is_of_others();
+            let Counted { mut hop, connections } = counted;
             if let Some(before) = before.get(&hop.address) {
                 hop.opened = connections.keys().filter(|now| !before.contains_key(now)).count() as u64;
             }
             self.before.insert(hop.address.clone(), connections);
-            hops.push(hop);
+            if !is_of_others {
+                hops.push(hop);
+            }
         }
         hops.sort_by(|a, b| a.address.cmp(&b.address));
         hops
@@ -186,6 +222,8 @@ fn add_tcp<'a>(
         if *remote == topology.target || calls.contains_key(&server) {
             let seen = found.entry(Ends::new(client, server, number)).or_default();
             (seen.client, seen.call) = (Some(*end), calls.get(&server).copied());
+            // What leads to the server itself is the users'.
+            seen.client_inode = Some(*inode).filter(|inode| *inode != 0 && *remote != topology.target);
         }
     }
 }
@@ -216,20 +254,68 @@ fn calls_from<'a>(namespace: &Namespace, topology: &'a Topology) -> BTreeMap<Soc
     topology.calls.iter().filter_map(here).collect()
 }
 
+/// The clients' sockets of connections between tiers that the last look saw as well. One that lasts for a request is not
+/// worth being asked for, and may be closed by then. All connections to what users call count.
+fn kept(
+    tcp: &BTreeMap<Ends, Seen<'_>>,
+    unix: &[Vec<UnixSocket>],
+    topology: &Topology,
+    before: &Before,
+) -> BTreeSet<u64> {
+    let was_there = |address: &ServerAddress, connection: &Connection| {
+        before.get(address).is_some_and(|all| all.contains_key(connection))
+    };
+    let by_tcp = tcp.iter().filter_map(|(ends, seen)| {
+        let inode = seen.client_inode?;
+        let is_call = seen.call.is_some() && !serves_users(topology, seen.served_by(topology));
+        let address = ServerAddress::Tcp { address: ends.server };
+        (is_call && was_there(&address, &Connection::Tcp(*ends))).then_some(inode)
+    });
+    let by_unix = unix.iter().flat_map(|sockets| {
+        accepted_from_tiers(sockets, topology)
+            .filter(move |socket| was_there(&unix_address(&socket.name), &Connection::Unix(socket.inode)))
+            .filter_map(|socket| socket.peer)
+    });
+    by_tcp.chain(by_unix).collect()
+}
+
+/// The unix sockets on which listeners that tiers call accepted connections, without those of what users call.
+fn accepted_from_tiers<'a>(
+    sockets: &'a [UnixSocket],
+    topology: &'a Topology,
+) -> impl Iterator<Item = &'a UnixSocket> {
+    let listeners = unix_listeners(sockets, topology);
+    let is_called = |listener: &UnixSocket| {
+        topology.calls.contains_key(&Callee::Unix(listener.inode))
+            && !serves_users(topology, owner(topology, Some(listener.inode)))
+    };
+    let called: BTreeSet<&[u8]> =
+        listeners.into_iter().filter(|(_, listener)| is_called(listener)).map(|(name, _)| name).collect();
+    sockets.iter().filter(move |socket| !socket.listening && called.contains(&*socket.name))
+}
+
+/// Whether users call what a process serves.
+fn serves_users(topology: &Topology, server: Option<Pid>) -> bool {
+    server.is_some_and(|pid| topology.servers.binary_search(&pid).is_ok())
+}
+
 fn count_tcp(
     found: &mut BTreeMap<ServerAddress, Counted>,
     tcp: BTreeMap<Ends, Seen<'_>>,
     topology: &Topology,
-    before: &BTreeMap<ServerAddress, Connections>,
+    (before, owners): (&Before, &Owners),
 ) {
     for (ends, seen) in tcp {
-        let called = || seen.call.and_then(|call| call.listeners.first().copied());
         let address = ServerAddress::Tcp { address: ends.server };
         let connection = Connection::Tcp(ends);
         let known = before.get(&address).and_then(|all| all.get(&connection)).copied().flatten();
         let counted = entry(found, address);
+        if owners.is_of_others(seen.client_inode) {
+            counted.connections.insert(connection, known);
+            continue;
+        }
         let hop = &mut counted.hop;
-        hop.server = hop.server.or_else(|| owner(topology, seen.listener.or_else(called)));
+        hop.server = hop.server.or_else(|| seen.served_by(topology));
         if let Some(call) = seen.call {
             add_callers(hop, call);
         }
@@ -245,10 +331,13 @@ fn count_tcp(
 }
 
 /// Counts the connections to the unix sockets of one namespace that tiers listen on.
-fn count_unix(found: &mut BTreeMap<ServerAddress, Counted>, sockets: &[UnixSocket], topology: &Topology) {
-    let of_tiers = |socket: &&UnixSocket| socket.listening && topology.listeners.contains_key(&socket.inode);
-    let listeners: BTreeMap<&[u8], &UnixSocket> =
-        sockets.iter().filter(of_tiers).map(|socket| (socket.name.as_slice(), socket)).collect();
+fn count_unix(
+    found: &mut BTreeMap<ServerAddress, Counted>,
+    sockets: &[UnixSocket],
+    topology: &Topology,
+    owners: &Owners,
+) {
+    let listeners = unix_listeners(sockets, topology);
     for listener in listeners.values() {
         let hop = &mut entry(found, unix_address(&listener.name)).hop;
         hop.server = owner(topology, Some(listener.inode));
@@ -263,11 +352,20 @@ fn count_unix(found: &mut BTreeMap<ServerAddress, Counted>, sockets: &[UnixSocke
     let unread: BTreeMap<u64, bool> =
         sockets.iter().map(|socket| (socket.inode, socket.receive_queue > 0)).collect();
     for socket in sockets.iter().filter(|socket| !socket.listening && listeners.contains_key(&*socket.name)) {
-        let answered = socket.peer.and_then(|peer| unread.get(&peer)).copied().unwrap_or(false);
         let counted = entry(found, unix_address(&socket.name));
-        count(&mut counted.hop, unix_request(socket.receive_queue > 0, answered));
         counted.connections.insert(Connection::Unix(socket.inode), None);
+        if owners.is_of_others(socket.peer) {
+            continue;
+        }
+        let answered = socket.peer.and_then(|peer| unread.get(&peer)).copied().unwrap_or(false);
+        count(&mut counted.hop, unix_request(socket.receive_queue > 0, answered));
     }
+}
+
+/// The tiers' listening unix sockets, by name.
+fn unix_listeners<'a>(sockets: &'a [UnixSocket], topology: &Topology) -> BTreeMap<&'a [u8], &'a UnixSocket> {
+    let of_tiers = |socket: &&UnixSocket| socket.listening && topology.listeners.contains_key(&socket.inode);
+    sockets.iter().filter(of_tiers).map(|socket| (socket.name.as_slice(), socket)).collect()
 }
 
 fn unix_request(unread: bool, answered: bool) -> Request {
