@@ -25,6 +25,12 @@ use crate::statistics::t_cdf;
 /// With fewer pairs their scatter says nothing.
 const PAIRS_MIN: usize = 4;
 
+/// How much more pairs would tell is judged from so many on: the odds of fewer change too much from one to the next.
+const JUDGED_FROM: usize = 6;
+
+/// What further pairs may say, as a multiple of what those before did: their scatter leaves room for that.
+const MARGIN: f64 = 2.0;
+
 /// From these odds on (30 to 1), more pairs are not worth their time.
 const DECIDED: f64 = 3.4;
 
@@ -173,6 +179,16 @@ impl Trial {
     /// Whether more pairs would change nothing.
     pub fn is_decided(&self) -> bool {
         self.result().is_some_and(|result| result.log_odds.abs() >= DECIDED)
+    }
+
+    /// Whether going on to so many pairs is not worth their time: were the others to say twice as much as these, each, they would
+    /// tell nothing in the end.
+    pub fn is_futile(&self, pairs_most: usize) -> bool {
+        let made = self.pairs.len();
+        let Some(result) = self.result().filter(|_| made >= JUDGED_FROM) else { return false };
+        let more = MARGIN * pairs_most.saturating_sub(made) as f64 / made as f64;
+        let log_odds = result.log_odds * (1.0 + more);
+        TimesCompared { log_odds, ..result }.told().is_none()
     }
 
     /// What the pairs say. `None` where there are too few.

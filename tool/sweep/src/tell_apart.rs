@@ -31,7 +31,8 @@ const SPREADING: f64 = 3.0;
 /// and then after another 2 s.
 const DRAINING_US_MAX: u64 = 3_200_000;
 
-/// Makes the experiment in at most this time, microseconds. `None` where that is too short, or when interrupted.
+/// Makes the experiment in at most this time, microseconds; in less where it is decided before, or would not be in the end.
+/// `None` where the time is too short, or when interrupted.
 pub(crate) fn tell_apart(
     driver: &mut impl Driver,
     plan: Plan,
@@ -44,8 +45,12 @@ pub(crate) fn tell_apart(
     }
     let [first, second] = plan.sides();
     stretch.drain(driver, first, interrupt)?;
+    let pairs_most =
+        usize::try_from(most_us / stretch.pair_us()).map_or(PAIRS_MAX, |most| most.min(PAIRS_MAX));
     let (mut trial, mut spent_us) = (Trial { plan, pairs: Vec::new() }, 0);
-    while trial.pairs.len() < PAIRS_MAX && spent_us + stretch.pair_us() <= most_us && !trial.is_decided() {
+    let goes_on =
+        |trial: &Trial| trial.pairs.len() < pairs_most && !trial.is_decided() && !trial.is_futile(pairs_most);
+    while goes_on(&trial) && spent_us + stretch.pair_us() <= most_us {
         let first_us = stretch.mean_us(driver, first, interrupt)?;
         let second_us = stretch.mean_us(driver, second, interrupt)?;
         if interrupt.load(Ordering::Relaxed) {
@@ -155,5 +160,46 @@ mod tests {
         let trial = made.expect("it runs").expect("it is long enough");
         assert!(trial.pairs.iter().all(|pair| pair.first_us == pair.second_us), "{trial:?}");
         assert_eq!(trial.result().and_then(|result| result.told()), Some(false));
+    }
+
+    /// Answers one user after 45 ms, and several after so much more, microseconds.
+    struct Longer {
+        users: u32,
+        by_us: u64,
+    }
+
+    impl Driver for Longer {
+        fn set_users(&mut self, users: u32) -> Result<(), DriveError> {
+            self.users = users;
+            Ok(())
+        }
+
+        fn set_think(&mut self, _: Think) {}
+
+        fn collect(&mut self, for_us: u64, _: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
+            let response_us = if self.users > 1 { 45_000 + self.by_us } else { 45_000 };
+            let tick = Tick {
+                length_us: 5_000,
+                completed: 1,
+                response_time_ns_sum: response_us * 1_000,
+                ..Tick::default()
+            };
+            Ok((0..for_us / 5_000).map(|_| tick.clone()).collect())
+        }
+    }
+
+    /// Two users may wait for 3 ms at a lock that is held for 20 ms, and at a processor that works for 15 ms.
+    #[test]
+    fn pairs_that_fit_both_explanations_are_not_gone_on_with() {
+        let plan = Plan::new(2.25, [45_000.0, 20_000.0, 15_000.0]).expect("two users");
+        let pairs = |by_us: u64| {
+            let mut driver = Longer { users: 1, by_us };
+            let made = tell_apart(&mut driver, plan, 60_000_000, &AtomicBool::new(false));
+            let trial = made.expect("it runs").expect("it is long enough");
+            (trial.pairs.len(), trial.result().and_then(|result| result.told()))
+        };
+        assert_eq!(pairs(3_000), (6, None));
+        let (made, told) = pairs(8_000);
+        assert!(made < 6 && told == Some(true), "{made} pairs, {told:?}");
     }
 }

@@ -48,7 +48,7 @@ impl Server {
         sum / count as f64
     }
 
-    /// The experiment, as long as it is made in a sweep.
+    /// The experiment until it is decided, of as many pairs as a sweep makes at most.
     fn tried(self, processor_us: f64, seed: u64) -> Trial {
         let (plan, mut random) = (self.plan(processor_us), fastrand::Rng::with_seed(seed));
         let mut trial = Trial { plan, pairs: Vec::new() };
@@ -111,6 +111,22 @@ fn waits_for_a_processor_are_granted_to_both() {
     };
     assert_eq!(longer(3_000.0).told(), None, "both may add 3 ms: {:?}", longer(3_000.0));
     assert_eq!(longer(6_000.0).told(), Some(true));
+}
+
+#[test]
+fn what_would_not_be_decided_in_the_end_is_not_gone_on_with() {
+    let plan = LOCK.tried(15_000.0, 1).plan;
+    let made = |wait_us: f64, pairs: u32| {
+        let pair = |number: u32| Pair {
+            first_us: 45_000.0,
+            second_us: 45_000.0 + wait_us + f64::from(number) * 20.0,
+        };
+        Trial { plan, pairs: (0..pairs).map(pair).collect() }
+    };
+    assert!(made(3_000.0, 8).is_futile(12), "both may add 3 ms: {:?}", made(3_000.0, 8).result());
+    assert!(!made(3_000.0, 5).is_futile(12), "too few to judge by");
+    assert!(!made(6_000.0, 8).is_futile(12), "it tells: {:?}", made(6_000.0, 8).result());
+    assert!(!made(3_000.0, 8).is_futile(1_000), "in the end even a little adds up");
 }
 
 #[test]
