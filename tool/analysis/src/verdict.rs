@@ -143,18 +143,24 @@ fn nothing_completed() -> Finding {
 
 fn never_bounded(curve: &Curve) -> Finding {
     let users = curve.last_users();
-    let finding = Finding::new(ResourceKind::None, DIRECT);
     if curve.steps().len() < 2 {
-        return finding.seeing(Seen::OnlyStep { users });
+        return Finding::unknown().seeing(Seen::OnlyStep { users }).doubting(Doubt::OnlyStep { users });
     }
     if curve.growth() != Growth::Grows {
         return Finding::unknown().seeing(Seen::TooUneven { users }).doubting(Doubt::TooUneven { users });
     }
+    let finding = Finding::new(ResourceKind::None, DIRECT);
     finding.seeing(Seen::StillGrew { users }).doubting(Doubt::NeverBounded { users })
 }
 
 /// The most probable of the explanations that compete where nothing is busy and no rule tells directly.
 fn weighed(curve: &Curve) -> Finding {
+    if hops::has_answered_already(curve) {
+        return unexplained(curve);
+    }
+    if let Some(few) = processor::few_at_a_time(curve) {
+        return few;
+    }
     let Some(weighed) = explanations::weighed(curve) else { return unexplained(curve) };
     weighed.finding(curve).unwrap_or_else(|| weighed.undecided(unexplained(curve)))
 }

@@ -52,7 +52,9 @@ pub(super) fn figure(name: &str, work: &Workload, entry: &Entry, of: Quantity) -
 /// could grow.
 fn obstacle(work: &Workload, entry: &Entry, of: Quantity) -> Option<Open> {
     let of_bound = |doubt: &Doubt| {
-        doubt.is_about_the_cause() || matches!(doubt, Doubt::GeneratorLimit | Doubt::NeverBounded { .. })
+        let is_bound =
+            matches!(doubt, Doubt::GeneratorLimit | Doubt::NeverBounded { .. } | Doubt::OnlyStep { .. });
+        is_bound || doubt.is_about_the_cause()
     };
     let is_cost = of == Quantity::CpuTime;
     match () {

@@ -114,9 +114,11 @@ fn statuses(steps: &[Step]) -> Vec<(u16, u64)> {
     counts
 }
 
+/// Throughput that was not seen to stop growing. A single step shows nothing of growth, which the verdict says.
 fn not_bounded(curve: &Curve, context: &Context) -> Option<Cause> {
     let RunKind::Sweep { users_max } = context.kind else { return None };
-    let users = curve.steps().last()?.users;
+    let [_, .., last] = curve.steps() else { return None };
+    let users = last.users;
     let cause = if users < users_max { Cause::TooUneven { users } } else { Cause::StillGrew { users } };
     (!curve.bounded()).then_some(cause)
 }

@@ -17,6 +17,11 @@ pub enum Doubt {
         /// Most users that were tried.
         users: u32,
     },
+    /// Only one step was measured, which does not show where throughput stops growing.
+    OnlyStep {
+        /// Its users.
+        users: u32,
+    },
     /// Throughput varied too much from step to step.
     TooUneven {
         /// Most users that were tried.

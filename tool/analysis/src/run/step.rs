@@ -131,9 +131,12 @@ pub struct Replicate {
     pub throughput_ci_per_s: Option<[f64; 2]>,
     /// Mean response time, microseconds.
     pub response_time_mean_us: f64,
+    /// 95 % interval of it, [lo, hi], from the scatter within this measurement; absent where it was too short to give one.
+    #[serde(skip)]
+    pub response_time_ci_us: Option<[f64; 2]>,
     /// Whether it reached a steady state. Those that did not are part of the step's figures only if none did.
     pub steady: bool,
-    /// Batches its interval was made from; 0 without one.
+    /// Batches its intervals were made from; 0 without one.
     #[serde(skip)]
     pub batches: usize,
 }
@@ -165,9 +168,15 @@ impl Replicate {
             throughput_per_s: step.throughput_per_s,
             throughput_ci_per_s: step.throughput_ci_per_s,
             response_time_mean_us: step.response_time_us.mean,
+            response_time_ci_us: step.response_time_us.mean_ci,
             steady: step.steady,
             batches: step.measurement.batches,
         }
+    }
+
+    /// Degrees of freedom of its intervals. Many where it does not say.
+    pub(crate) fn degrees_of_freedom(&self) -> f64 {
+        if self.batches > 1 { self.batches as f64 - 1.0 } else { f64::from(u16::MAX) }
     }
 }
 

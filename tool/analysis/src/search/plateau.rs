@@ -217,7 +217,7 @@ fn measurements(step: &Step) -> Vec<Estimate> {
 }
 
 fn estimate(one: &Replicate) -> Estimate {
-    let degrees_of_freedom = if one.batches > 1 { one.batches as f64 - 1.0 } else { f64::from(u16::MAX) };
+    let degrees_of_freedom = one.degrees_of_freedom();
     let error = match one.throughput_ci_per_s {
         Some([_, high]) => (high - one.throughput_per_s) / t_95(degrees_of_freedom),
         None => one.throughput_per_s / 2.0,

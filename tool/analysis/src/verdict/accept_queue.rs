@@ -3,9 +3,11 @@
 use super::curve::Curve;
 use super::finding::{Finding, INDIRECT, LIKELY};
 use super::hops;
-use super::waiting::{at_a_time, fullest_queue, nothing_busy, tested_by};
+use super::waiting::{ABOUT_ONE, at_a_time, fullest_queue, held_by, nothing_busy, served_by, tested_by};
 use crate::laws::little;
-use crate::run::{ConnectionEvidence as Seen, Identity, ListenQueue, ResourceKind, Step};
+use crate::run::{
+    ConnectionEvidence as Seen, Identity, ListenQueue, Probability, ResourceKind, Step, TimesCompared,
+};
 
 /// Overflows of a listen queue, per second, that are more than the burst when users are added.
 const OVERFLOWS_PER_S: f64 = 1.0;
@@ -15,6 +17,12 @@ const PILED_UP: f64 = 0.5;
 
 /// Where connecting takes this share of the response times, users wait to be let in.
 const CONNECTING: f64 = 0.25;
+
+/// Workers of which this share has a request are full.
+const WORKED_ON: f64 = 0.85;
+
+/// How probable a listen queue and the workers behind it are where it may be either.
+const EITHER: [f64; 2] = [0.48, 0.45];
 
 /// Users that have no connection are told of from this share on.
 const OUTSIDE: f64 = 0.05;
@@ -42,11 +50,33 @@ pub(super) fn full(curve: &Curve) -> Option<Finding> {
     if room || overflowing(curve).next().is_none() || limited_before_it_was_full(curve) {
         return None;
     }
+    let several = curve.contention().and_then(TimesCompared::told) == Some(false);
+    let finding = match (workers_may_be_full(curve), several) {
+        (true, true) => return None,
+        (true, false) => or_workers(curve),
+        (false, _) => finding,
+    };
     let finding = with_overflows(curve, finding);
     Some(match at_a_time(curve) {
         Some(at_a_time) => finding.seeing(Seen::AcceptsSlowly { at_a_time }),
         None => finding,
     })
+}
+
+/// Whether as many requests as are served at a time are worked on while the queue in front overflows: then it may wait for them.
+/// So many are behind an acceptor, too, which lets them in one at a time.
+fn workers_may_be_full(curve: &Curve) -> bool {
+    let held = hops::held_at_front(overflowing(curve)).zip(at_a_time(curve));
+    held.is_some_and(|(held, k)| k >= ABOUT_ONE.end && held >= WORKED_ON * k) && !curve.one_by_one()
+}
+
+/// A listen queue that is too short for the workers behind it, or one that is emptied too slowly: the one about as often as the
+/// other.
+fn or_workers(curve: &Curve) -> Finding {
+    let [queue, of_workers] = EITHER.map(Probability::new);
+    let workers = Finding::new(ResourceKind::WorkerPool, of_workers);
+    let workers = held_by(served_by(curve), workers).explanation(of_workers.share());
+    Finding::new(ResourceKind::AcceptQueue, queue).or(workers)
 }
 
 /// The finding where the server cannot be watched: as soon as throughput stopped growing handshakes had to be tried again,

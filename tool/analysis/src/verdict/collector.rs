@@ -2,12 +2,12 @@
 //!
 //! Two things must be seen together: stretches of time in which nobody was answered, and CPU time that was spent
 //! meanwhile, in threads named after a collector or, in a runtime that collects in its working threads, in the process
-//! itself.
+//! itself. Where it is known what went with these stretches, and it is something else, the collector is not why.
 
 use super::curve::{Curve, group};
 use super::finding::{Finding, INDIRECT, LIKELY};
-use crate::resources::Group;
 use crate::resources::collectors::{COLLECTING, collect_in_workers, collects};
+use crate::resources::{Group, Happened};
 use crate::run::{CpuTimeEvidence, Identity, Processes, ResourceKind, WaitingEvidence as Seen};
 
 /// Pauses that take less of the time than this are not what stops a server: without them it would carry a quarter more.
@@ -16,7 +16,7 @@ const PAUSED: f64 = 0.20;
 /// The finding, if pauses take a large part of the plateau and a collector ran meanwhile.
 pub(super) fn stops_the_world(curve: &Curve) -> Option<Finding> {
     let share = curve.mean(|step| Some(step.measurement.pauses.share))?;
-    if share < PAUSED || !curve.observed() || !outlast_responses(curve) {
+    if share < PAUSED || !curve.observed() || !outlast_responses(curve) || only_others_stop_it(curve) {
         return None;
     }
     let named = curve.tiers().into_iter().find_map(|of| Some((in_named_threads(curve, &of, share)?, of)));
@@ -36,6 +36,15 @@ pub(super) fn stops_the_world(curve: &Curve) -> Option<Finding> {
             .seeing(Seen::NothingAnswered { share, longest_us: longest_us as f64, users })
             .seeing(seen),
     )
+}
+
+/// Whether something went with the stretches in which nobody was answered, at half of the steps or more, and a collector at none.
+/// Where nothing was seen to, as where all stretches are alike, a collector may have.
+fn only_others_stop_it(curve: &Curve) -> bool {
+    let collects = |what: &Happened| matches!(what, Happened::Collected { .. } | Happened::WorkedOn { .. });
+    let mut seen = curve.plateau().flat_map(|step| &step.usage.meanwhile).map(|seen| &seen.what);
+    let with_others = curve.plateau().filter(|step| !step.usage.meanwhile.is_empty()).count();
+    with_others > 0 && 2 * with_others >= curve.plateau().count() && !seen.any(collects)
 }
 
 /// Whether the longest pause is longer than most responses take. Users in step, as those of a server that answers in batches,

@@ -98,7 +98,13 @@ pub(super) fn compare(curve: &Curve, finding: Finding) -> Finding {
         return finding;
     }
     if seen.share() < HARDLY_ANY_WAIT {
-        return finding.seeing(Seen::NotTheCause { database, waiting, at_work });
+        // A few samples that find nobody waiting exclude nothing.
+        let enough = seen.samples >= LOCK_SAMPLES_MIN;
+        return if enough {
+            finding.seeing(Seen::NotTheCause { database, waiting, at_work })
+        } else {
+            finding
+        };
     }
     if by_elimination || seen.share() >= MOST {
         return finding.doubting(Doubt::LocksMayBePart { database, waiting, at_work });

@@ -124,7 +124,8 @@ pub(super) fn weighed(curve: &Curve) -> Option<Weighed> {
     Some(Weighed { served, causes: with_tiers_behind(curve, causes) })
 }
 
-/// The same where a pool may be one of connections to a tier behind, and requests may be held up by one that nobody observes.
+/// The same where a pool may be one of connections to a tier behind, a lock a single such connection, and requests may be held up by
+/// a tier that nobody observes.
 fn with_tiers_behind(curve: &Curve, causes: Vec<(Cause, f64)>) -> Vec<(Cause, f64)> {
     let by_upstream = hops::by_upstream(curve);
     let mut shares: BTreeMap<Cause, f64> = BTreeMap::new();
@@ -133,15 +134,16 @@ fn with_tiers_behind(curve: &Curve, causes: Vec<(Cause, f64)>) -> Vec<(Cause, f6
         let behind = if cause.is_inside() { share * by_upstream } else { 0.0 };
         add(Cause::Upstream, behind);
         let share = share - behind;
-        if let Cause::Pool(number) = cause {
-            let connections = hops::by_connections(curve, number);
-            add(Cause::Connections(number), share * connections);
-            add(cause, share * (1.0 - connections));
-        } else {
-            add(cause, share);
-        }
+        let (number, by_connections) = match cause {
+            Cause::Pool(number) => (number, hops::by_connections(curve, number)),
+            Cause::One => (1, hops::by_single_connection(curve)),
+            _ => (0, 0.0),
+        };
+        add(Cause::Connections(number), share * by_connections);
+        add(cause, share * (1.0 - by_connections));
     }
     let mut causes: Vec<(Cause, f64)> = shares.into_iter().collect();
+    causes.retain(|(_, share)| *share > 0.0);
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     causes
 }

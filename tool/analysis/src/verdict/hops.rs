@@ -5,12 +5,13 @@
 //! whose requests grow and which hands on no more of them. A tier behind that gets a constant number, one on each of its
 //! connections, has room for more or not: that is told by how many requests are served at a time.
 
-use super::curve::Curve;
+use super::curve::{Curve, group};
 use super::finding::{Finding, INDIRECT};
+use super::processor::is_interpreter;
 use super::waiting::{WAITING_PER_REQUEST, at_a_time, held_back, nothing_busy};
 use crate::counters::{Role, ServerAddress};
 use crate::resources::{Group, GroupKey, HopUse};
-use crate::run::{HopEvidence as Seen, Identity, Processes, ResourceKind, Step, TierTime};
+use crate::run::{HopEvidence as Seen, Identity, Probability, Processes, ResourceKind, Step, TierTime};
 use crate::statistics::proportion_ci;
 
 /// Fewer looks at the connections than this say nothing of a step.
@@ -30,6 +31,38 @@ const IN_USE: f64 = 0.85;
 
 /// Connections of which less than this share has a request are not what requests wait for.
 const HARDLY_IN_USE: f64 = 0.5;
+
+/// More requests at a time for each connection than this: it carries several at once, or some that are not the users'. Fewer
+/// connections are a single one, which several requests may share, and which is all that a lock in front of it ever needs.
+const ONE_EACH: f64 = 1.5;
+
+/// Connections of which this share is opened anew between two looks are no pool, which keeps them.
+const REPLACED: f64 = 0.2;
+
+/// How the names of proxies begin, which limit connections that they do not keep as well.
+const PROXIES: [&str; 6] = ["haproxy", "nginx", "envoy", "traefik", "caddy", "varnish"];
+
+/// How the names of databases, and of their proxies, begin: a session of one may be held for the whole of a request.
+const DATABASES: [&str; 8] =
+    ["postgres", "mariadbd", "mysqld", "mongod", "oracle", "sqlservr", "pgbouncer", "proxysql"];
+
+/// The ports of databases that are not observed.
+const DATABASE_PORTS: [u16; 6] = [5432, 6432, 3306, 27017, 1521, 1433];
+
+/// Sessions that carry a statement for a smaller share of the time are not what requests wait for.
+const ANY_IN_USE: f64 = 0.1;
+
+/// Where so many of the users' connections are seen at the servers, all are.
+const ALL_SEEN: f64 = 0.9;
+
+/// Threads of one name that do less of a tier's work than this are beside it.
+const MOST_OF_THE_WORK: f64 = 0.5;
+
+/// Where as many threads as connections serve, it may be either that is full: about as often the one as the other.
+const EITHER: [f64; 2] = [0.48, 0.45];
+
+/// A limit in front of connections that are opened as needed looks like their pool, and is rarer.
+const LIMITED_IN_FRONT: f64 = 0.08;
 
 /// Where it was not seen at which tier requests queue, a pool is about as often one of connections as one of workers, and
 /// what lets them pass is about as often behind an address that is not observed as in front of it.
@@ -87,13 +120,47 @@ pub(super) fn behind(curve: &Curve) -> Option<Finding> {
         return None;
     }
     let Queue { at, evidence, .. } = queue(curve)?;
-    let (kind, holder) = match at {
+    let finding = match at {
         Place::Tier(_) => return None,
-        Place::Connections(of) => (ResourceKind::ConnectionPool, Identity::Processes(of)),
-        Place::Upstream(upstream) => (ResourceKind::Upstream, upstream),
+        Place::Connections(of) => connection_pool(curve, of, &evidence),
+        Place::Upstream(upstream) => Finding::new(ResourceKind::Upstream, INDIRECT).held_by(upstream),
     };
-    let finding = Finding::new(kind, INDIRECT).held_by(holder);
     Some(evidence.into_iter().fold(finding, Finding::seeing))
+}
+
+/// Connections that are all in use while the tier behind has room. Where each thread has one of its own, the threads are as full.
+fn connection_pool(curve: &Curve, of: Processes, evidence: &[Seen]) -> Finding {
+    let in_use = evidence.iter().find_map(|seen| match seen {
+        Seen::ConnectionsInUse { connections, .. } => Some(*connections),
+        _ => None,
+    });
+    let a_thread_each = in_use.is_some_and(|connections| has_a_thread_each(curve, &of, connections));
+    let [probability, of_workers] = if a_thread_each { EITHER } else { [INDIRECT.share(), LIMITED_IN_FRONT] };
+    let holder = Identity::Processes(of);
+    let workers = Finding::new(ResourceKind::WorkerPool, INDIRECT).held_by(holder.clone());
+    let pool = Finding::new(ResourceKind::ConnectionPool, Probability::new(probability)).held_by(holder);
+    pool.or(workers.explanation(of_workers))
+}
+
+/// Whether processes have about as many threads of one name as that, whatever the load: each may have a connection of its own.
+fn has_a_thread_each(curve: &Curve, of: &Processes, connections: f64) -> bool {
+    let steps = Compared::new(curve).map(|steps| [steps.few, steps.many]);
+    let each = |step: &Step| group(step, of).is_some_and(|group| has_as_many_threads(group, connections));
+    steps.is_some_and(|steps| steps.into_iter().all(each))
+}
+
+fn has_as_many_threads(group: &Group, connections: f64) -> bool {
+    let all_cores: f64 = group.threads_by_name.iter().map(|named| named.cores).sum();
+    let as_many = |more: f64| more.abs() <= (CONSTANT * connections).max(0.5);
+    let workers = group.threads_by_name.iter().filter(|named| named.cores >= MOST_OF_THE_WORK * all_cores);
+    workers.into_iter().any(|named| {
+        let more = named.threads as f64 - connections;
+        match group.is_own_name(&named.name) {
+            false => as_many(more),
+            // The threads of an interpreter have no names of their own, and its main thread is one of them.
+            true => is_interpreter(group) && (as_many(more) || as_many(more - 1.0)),
+        }
+    })
 }
 
 /// Adds where requests queue to a finding about how many are served at a time. That shows who holds what they wait for,
@@ -161,13 +228,75 @@ pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
         return if has_tiers_behind(curve) { UNSEEN } else { 0.0 };
     };
     let Place::Tier(of) = queue.at else { return 0.0 };
-    let at = key(of);
+    let at = key(of.clone());
+    if steps.mostly_unread(&at) {
+        return 0.0;
+    }
     let as_many = |hop: &HopUse| (hop.connections / f64::from(at_a_time) - 1.0).abs() <= CONSTANT;
-    let called = handed_on(steps.many, &at).filter(|hop| as_many(hop));
+    let called = handed_on(steps.many, &at).filter(|hop| as_many(hop) && !is_opened_anew(hop, &at));
     let called = called.filter(|hop| same(steps.few, hop).is_some_and(as_many));
-    let in_use = called.map(|hop| hop.outstanding() / hop.connections).fold(0.0, f64::max);
-    let share = (in_use - HARDLY_IN_USE) / (IN_USE - HARDLY_IN_USE);
-    if steps.mostly_unread(&at) { 0.0 } else { share.clamp(0.0, 1.0) }
+    let share = called.map(|hop| {
+        let in_use = hop.outstanding() / hop.connections;
+        let share = ((in_use - HARDLY_IN_USE) / (IN_USE - HARDLY_IN_USE)).clamp(0.0, 1.0);
+        let may_be_held = in_use >= ANY_IN_USE
+            && keeps_sessions(hop)
+            && !has_a_thread_each(curve, &of, f64::from(at_a_time));
+        if may_be_held { share.max(UNSEEN) } else { share }
+    });
+    share.fold(0.0, f64::max)
+}
+
+/// How far it looks as if requests that pass one at a time were those on a single connection to a tier behind, 0 to 1: about as
+/// often it is all that a lock in front of it ever needs.
+pub(super) fn by_single_connection(curve: &Curve) -> f64 {
+    let Some(steps) = Compared::new(curve).filter(|_| queue(curve).is_none()) else { return 0.0 };
+    let tiers = steps.many.usage.hops.tiers.iter();
+    let single = tiers
+        .filter(|hop| !hop.callers.is_empty())
+        .any(|hop| hop.connections < ONE_EACH && steps.are_in_use(hop));
+    if single { UNSEEN } else { 0.0 }
+}
+
+/// Whether the server has answered most of the requests that more users add: they are on their way, over something that nobody
+/// watches. A server that sends the head of an answer early looks the same.
+pub(super) fn has_answered_already(curve: &Curve) -> bool {
+    let Some(steps) = Compared::new(curve) else { return false };
+    let at_servers = |step: &'_ Step, of: fn(&HopUse) -> f64| {
+        let hops = step.usage.hops.tiers.iter();
+        hops.filter(|hop| hop.server.as_ref().is_some_and(|server| server.role == Role::Server))
+            .map(of)
+            .sum::<f64>()
+    };
+    let is_seen = |step| at_servers(step, |hop| hop.connections) >= ALL_SEEN * f64::from(step.users);
+    if !is_seen(steps.few) || !is_seen(steps.many) {
+        return false;
+    }
+    let [few, many] = [steps.few, steps.many].map(|step| at_servers(step, HopUse::outstanding_at_most));
+    let listening = &steps.many.usage.listening;
+    let let_in = listening.overflows_per_s <= 0.0 && listening.retried_per_s <= 0.0;
+    let_in && many - few < STAYS * steps.queued()
+}
+
+/// Requests that the server has read and not answered at these steps, on average; `None` where its connections were not seen.
+pub(super) fn held_at_front<'a>(steps: impl Iterator<Item = &'a Step>) -> Option<f64> {
+    let looked = steps.filter(|step| step.usage.hops.looks >= LOOKS_MIN);
+    let held: Vec<f64> = looked.filter_map(|step| Some(into(step, &front(step)?)?.held)).collect();
+    (!held.is_empty()).then(|| held.iter().sum::<f64>() / held.len() as f64)
+}
+
+/// Whether connections are opened for a request or a few, and not kept. Proxies limit how many of those there are as well.
+fn is_opened_anew(hop: &HopUse, caller: &GroupKey) -> bool {
+    let is_proxy = PROXIES.iter().any(|name| caller.name.starts_with(name));
+    hop.replaced >= REPLACED && !is_proxy
+}
+
+/// Whether these are sessions of a database, which one request may hold while it does something else.
+fn keeps_sessions(hop: &HopUse) -> bool {
+    match (&hop.server, &hop.address) {
+        (Some(server), _) => DATABASES.iter().any(|name| server.name.starts_with(name)),
+        (None, ServerAddress::Tcp { address }) => DATABASE_PORTS.contains(&address.port()),
+        (None, ServerAddress::Unix { .. }) => false,
+    }
 }
 
 /// How far it looks as if requests that users wait for were held up behind an address that is not observed, 0 to 1, where
@@ -304,6 +433,9 @@ impl<'a> Compared<'a> {
 
     /// The same where each tier behind has as many requests with few users as with many.
     fn behind_constant(&self, at: &GroupKey, called: &[&'a HopUse]) -> Option<Behind<'a>> {
+        if self.grow_together(called) {
+            return None;
+        }
         let mut full = called.iter().copied().filter(|hop| self.are_in_use(hop));
         match (full.next(), full.next()) {
             (Some(hop), None) => self.behind_full(at, hop),
@@ -315,6 +447,12 @@ impl<'a> Compared<'a> {
         }
     }
 
+    /// Whether several tiers behind have more requests together, though none has many more.
+    fn grow_together(&self, called: &[&HopUse]) -> bool {
+        let more = |hop: &&HopUse| hop.outstanding() - same(self.few, hop).map_or(0.0, HopUse::outstanding);
+        called.len() > 1 && called.iter().map(more).sum::<f64>() - self.served >= STAYS * self.queued()
+    }
+
     /// The same where all connections to the tier behind are in use: it has room, if about as many requests are served there at a
     /// time as there are connections.
     fn behind_full(&self, at: &GroupKey, hop: &'a HopUse) -> Option<Behind<'a>> {
@@ -324,11 +462,15 @@ impl<'a> Compared<'a> {
         }
         let [least, served, most] = served_behind(self.curve, hop)?;
         let room = HAS_ROOM * hop.connections;
-        match self.mostly_unread(at) {
-            _ if most < room => Some(Behind::Queue { hop, served: Some(served) }),
-            _ if least < room => None,
-            true => Some(Behind::Nothing),
-            false => Some(Behind::Connections(hop)),
+        let in_front = self.mostly_unread(at) || is_opened_anew(hop, at);
+        // A number of connections that carry several requests each, or of which there is one for all, is not what is full.
+        let shared = least > ONE_EACH * hop.connections || hop.connections < ONE_EACH;
+        match () {
+            () if most < room => Some(Behind::Queue { hop, served: Some(served) }),
+            () if least < room => None,
+            () if in_front => Some(Behind::Nothing),
+            () if shared => None,
+            () => Some(Behind::Connections(hop)),
         }
     }
 

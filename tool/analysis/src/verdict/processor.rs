@@ -1,8 +1,9 @@
 //! Processors: processes that use all they may, one full thread, one lock around all threads.
 
 use super::curve::{Curve, group, host_of, set_busy};
-use super::finding::{DIRECT, Finding, INDIRECT};
-use super::{io_limit, waiters, waiting};
+use super::finding::{DIRECT, Finding, INDIRECT, LIKELY};
+use super::{hops, io_limit, waiters, waiting};
+use crate::resources::collectors::compiles;
 use crate::resources::{Group, ThreadUse};
 use crate::run::{
     Busy, CpuTimeEvidence, Identity, Probability, Processes, ProcessorEvidence as Seen, ResourceKind,
@@ -41,6 +42,15 @@ const MAYBE_IN_STEP: f64 = 0.75;
 /// How the names of programs begin that are an interpreter with a global lock.
 const INTERPRETERS: [&str; 6] = ["python", "gunicorn", "uvicorn", "uwsgi", "ruby", "puma"];
 
+/// Requests that compute for this share of the time that they take wait for nothing else.
+const COMPUTE: f64 = 0.92;
+
+/// So many full processes of an interpreter are told by what they use together; of more a few percent would be one more.
+const PROCESSES_MOST: usize = 8;
+
+/// Full processes differ by at most this share in what they use.
+const SAME_FOR_EACH: f64 = 0.05;
+
 /// Threads that wait for a processor are worth telling from here on.
 const QUEUED: f64 = 0.2;
 
@@ -59,10 +69,10 @@ fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     let finding = if all_busy >= FULL && !waiting::queue_at_locks(curve, of) {
         all_cores(curve, of, peak, all_busy)
     } else if thread_busy >= FULL && !peak.one_core() {
-        (!polls(curve, of)).then(|| one_thread(curve, of, peak, thread_busy))?
+        (!is_aside(curve, of)).then(|| one_thread(curve, of, peak, thread_busy))?
     } else {
         let in_turn = || one_at_a_time(curve, of, peak).or_else(|| interpreter_full(curve, of, peak));
-        never_asleep(curve, of, peak).filter(|_| !polls(curve, of)).or_else(in_turn)?
+        never_asleep(curve, of, peak).filter(|_| !is_aside(curve, of)).or_else(in_turn)?
     };
     if !follows_load(curve, of) {
         return None;
@@ -83,6 +93,14 @@ pub(super) fn cpu_demand_us(curve: &Curve, of: &Processes) -> Option<f64> {
 
 pub(super) fn follows_load(curve: &Curve, of: &Processes) -> bool {
     curve.follows_load(|step| group(step, of).map(|group| group.cores))
+}
+
+/// Whether the busiest thread does no part of any request, and no other is full: it polls, or compiles what others run, which
+/// ends once all is compiled.
+fn is_aside(curve: &Curve, of: &Processes) -> bool {
+    let alone = curve.group(of).filter(|group| group.full_threads <= 1);
+    let busiest = alone.and_then(|group| group.busiest_thread.as_ref());
+    busiest.is_some_and(|thread| compiles(&thread.name)) || polls(curve, of)
 }
 
 /// Whether the busiest thread was as busy under less load, whatever the others of its processes did.
@@ -199,7 +217,8 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
 /// fight for it, so that more users may cost more processor time and get less done.
 fn interpreter_full(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding> {
     let cores = curve.group_mean(of, |group| group.busiest_process_cores);
-    let full = ONE_AT_A_TIME.contains(&cores) && peak.cores <= *ONE_AT_A_TIME.end();
+    let full =
+        ONE_AT_A_TIME.contains(&cores) && (1..=PROCESSES_MOST).any(|number| are_all_full(peak, number));
     if !is_interpreter(peak) || !full || peak.one_core() || !processors_are_free(curve, of) {
         return None;
     }
@@ -214,7 +233,15 @@ fn interpreter_full(curve: &Curve, of: &Processes, peak: &Group) -> Option<Findi
     )
 }
 
-fn is_interpreter(group: &Group) -> bool {
+/// Whether so many of the processes use a core each, and the others none: each has a global lock of its own. A parent that only
+/// starts them is among the others.
+fn are_all_full(group: &Group, number: usize) -> bool {
+    let each = group.cores / number as f64;
+    let same = number == 1 || (each / group.busiest_process_cores - 1.0).abs() <= SAME_FOR_EACH;
+    number <= group.processes.max(1) && ONE_AT_A_TIME.contains(&each) && same
+}
+
+pub(super) fn is_interpreter(group: &Group) -> bool {
     let begins = |name: &str| INTERPRETERS.iter().any(|interpreter| name.starts_with(interpreter));
     begins(&group.program) || begins(&group.name)
 }
@@ -238,6 +265,25 @@ fn likelier_in_turn(curve: &Curve, of: &Processes, threads: usize, runnable: f64
     let asleep = (1.0 - wanted / threads as f64).max(0.0).powf(threads as f64).max(f64::MIN_POSITIVE);
     let (found, idle) = (runnable * samples as f64, (1.0 - runnable) * samples as f64);
     (found * (LOCK_HELD / (1.0 - asleep)).ln() + idle * ((1.0 - LOCK_HELD) / asleep).ln()).exp()
+}
+
+/// Processes that serve a few requests at a time, which compute for nearly all of the time that they take, whichever threads do so: a
+/// runtime that is told to use fewer processors than it may.
+pub(super) fn few_at_a_time(curve: &Curve) -> Option<Finding> {
+    let of = waiting::served_by(curve)?;
+    let at_a_time = waiting::at_a_time(curve)? - hops::elsewhere(curve);
+    let (peak, computing) = (curve.group(&of)?, curve.group_mean(&of, |group| group.cores));
+    let few = at_a_time >= waiting::ABOUT_ONE.end && computing >= COMPUTE * at_a_time;
+    if !few || !waiting::waits_for_nothing_busy(curve) {
+        return None;
+    }
+    let (cores, share) = (peak.allowed_count() as u64, curve.group_mean(&of, Group::busy));
+    let pool = Finding::new(ResourceKind::WorkerPool, LIKELY).held_by(Identity::Processes(of.clone()));
+    let found = Finding::new(ResourceKind::SingleThread, LIKELY)
+        .held_by(Identity::Thread(of.clone()))
+        .or(pool.explanation((1.0 - LIKELY.share()) * COMPUTE))
+        .seeing(cpu_busy(curve, &of, Busy::Cores { share, cores }));
+    Some(waiting::by_little(curve, at_a_time).into_iter().fold(found, Finding::seeing))
 }
 
 fn cpu_busy(curve: &Curve, of: &Processes, busy: Busy) -> Seen {

@@ -39,8 +39,10 @@ pub(crate) fn undecided(bottleneck: &Bottleneck, tried: Tried) -> Option<Doubt> 
 fn tell_apart(best: &Explanation, next: Option<&Explanation>) -> TellApart {
     use ResourceKind::{AcceptQueue, Lock, RateLimit, Upstream, WorkerPool};
     let either = |test: &dyn Fn(&Explanation) -> bool| test(best) || next.is_some_and(test);
-    let waits = |of: &Explanation| matches!(of.kind, Lock | RateLimit | WorkerPool);
-    let behind = |of: &Explanation| matches!(of.kind, AcceptQueue | Upstream);
+    let waits = |of: &Explanation| matches!(of.kind, AcceptQueue | Lock | RateLimit | WorkerPool);
+    let is_any = |kind: ResourceKind| either(&move |of: &Explanation| of.kind == kind);
+    // Users who meet wait at a listen queue as they do at whatever else lets one through at a time.
+    let wait_alike = is_any(AcceptQueue) && !is_any(WorkerPool);
     let others = |of: &Explanation| {
         matches!(of.identity, Some(Identity::Host { .. } | Identity::OtherProcesses { .. }))
     };
@@ -49,13 +51,38 @@ fn tell_apart(best: &Explanation, next: Option<&Explanation>) -> TellApart {
         _ if either(&|of| matches!(of.identity, Some(Identity::DatabaseLocks(_)))) => {
             TellApart::WatchDatabase
         }
-        _ if either(&behind) => TellApart::WatchTheTier,
+        _ if is_any(Upstream) => TellApart::WatchTheTier,
+        // It is named without a rival where the server is out of sight.
+        None if best.kind == AcceptQueue => TellApart::WatchTheTier,
         _ if either(&others) => TellApart::QuietHost,
+        Some(next) if waits(best) && waits(next) && wait_alike => TellApart::MoreOfOne,
         Some(next) if waits(best) && waits(next) => TellApart::PairTest,
         Some(next) if tier(best).zip(tier(next)).is_some_and(|(one, other)| one != other) => {
             TellApart::Confirm
         }
         Some(_) => TellApart::MoreOfOne,
         None => TellApart::Confirm,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tier_behind_is_worth_watching_only_where_there_is_one() {
+        use ResourceKind::{AcceptQueue, Lock, RateLimit, Upstream, WorkerPool};
+        let of = |kind| Explanation { kind, ..Explanation::default() };
+        let between = |one, other| {
+            let found = tell_apart(&of(one), Some(&of(other)));
+            assert_eq!(found, tell_apart(&of(other), Some(&of(one))), "in either order");
+            found
+        };
+        assert_eq!(between(Lock, AcceptQueue), TellApart::MoreOfOne);
+        assert_eq!(between(RateLimit, AcceptQueue), TellApart::MoreOfOne);
+        assert_eq!(between(WorkerPool, AcceptQueue), TellApart::PairTest);
+        assert_eq!(between(Lock, WorkerPool), TellApart::PairTest);
+        assert_eq!(between(Lock, Upstream), TellApart::WatchTheTier);
+        assert_eq!(tell_apart(&of(AcceptQueue), None), TellApart::WatchTheTier, "the server is out of sight");
     }
 }

@@ -4,15 +4,16 @@
 //! While users queue, a lock lets the next one in as soon as it is free. So responses are a renewal process of its holds, and
 //! those of a pool are one for each worker: over a time that is long beside a hold, the variance of their number comes to c²
 //! of its mean, where c is the coefficient of variation of a hold (Cox, Renewal Theory, 1962, section 4.5). What else varies
-//! adds to it.
+//! adds to it. Errors are those within each measurement of a step: what several of them differ by is not the hold's.
 //!
 //! With m workers, each is kept for m / X, so one user's response times have a standard deviation of c m / X from that alone.
 //! What else a request does may vary as well and add to it, but never takes anything away.
 
 use super::curve::Curve;
 use super::waiting;
-use crate::run::Step;
-use crate::statistics::NORMAL_95;
+use crate::estimate::replicates::usable;
+use crate::run::{Replicate, Step};
+use crate::statistics::t_95;
 
 /// Users queue at all times from this multiple of N* on.
 const QUEUEING: f64 = 1.5;
@@ -73,7 +74,7 @@ impl Variation {
         let found = Self {
             seen: weighted(dispersion)?,
             most: alone_in_holds(curve)?.powi(2),
-            of_the_host: weighted(|step| Some(OF_THE_HOST.powi(2) * step.completed as f64))?,
+            of_the_host: weighted(|step| within(step, |one| Some(OF_THE_HOST.powi(2) * completed(one))))?,
         };
         (responses >= RESPONSES_MIN && found.squared().is_finite()).then_some(found)
     }
@@ -126,22 +127,49 @@ impl Scatter {
 
 /// The variance of the number of responses over its mean, from the interval of the throughput.
 fn dispersion(step: &Step) -> Option<f64> {
-    let [low, high] = step.throughput_ci_per_s?;
-    let error = (high - low) / (2.0 * NORMAL_95 * step.throughput_per_s);
-    Some(error.powi(2) * step.completed as f64)
+    within(step, |one| {
+        let share = error(one, one.throughput_per_s, one.throughput_ci_per_s?) / one.throughput_per_s;
+        Some(share.powi(2) * completed(one))
+    })
 }
 
 /// The standard deviation of one user's response times, which follow each other without a queue, from the interval of their
 /// mean; over the mean time between two responses while users queue.
 fn alone_in_holds(curve: &Curve) -> Option<f64> {
-    let alone = curve.alone()?;
-    let error_us = alone.response_relative_half_width()? / NORMAL_95 * alone.response_time_us.mean;
-    Some(error_us * (alone.completed as f64).sqrt() * curve.maximum().0 / 1e6)
+    let variance = within(curve.alone()?, |one| {
+        let error_us = error(one, one.response_time_mean_us, one.response_time_ci_us?);
+        Some(error_us.powi(2) * completed(one))
+    })?;
+    Some(variance.sqrt() * curve.maximum().0 / 1e6)
+}
+
+/// The mean of a figure over the measurements that make a step, by how many responses each had.
+fn within(step: &Step, figure: impl Fn(&Replicate) -> Option<f64>) -> Option<f64> {
+    let only = [Replicate::of(step, 0.0)];
+    let all = if step.replicates.is_empty() { &only[..] } else { &step.replicates[..] };
+    let (mut responses, mut sum) = (0.0, 0.0);
+    for one in usable(all, |one| one.steady) {
+        let Some(seen) = figure(one).filter(|seen| seen.is_finite()) else { continue };
+        responses += completed(one);
+        sum += completed(one) * seen;
+    }
+    (responses > 0.0).then(|| sum / responses)
+}
+
+fn completed(one: &Replicate) -> f64 {
+    one.throughput_per_s * one.elapsed_s
+}
+
+/// The standard error of a figure of a measurement, from its interval.
+fn error(of: &Replicate, figure: f64, [_, high]: [f64; 2]) -> f64 {
+    (high - figure) / t_95(of.degrees_of_freedom())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::ResponseTime;
+    use crate::verdict::Shape;
 
     #[test]
     fn a_constant_time_has_a_narrow_range_and_an_exponential_one_is_told_from_it() {
@@ -150,6 +178,58 @@ mod tests {
         assert!(bounds(1.0)[0] > 0.4 && bounds(1.0)[1] == 1.0);
         let noisy = Variation { seen: 1.0, most: 16.0, of_the_host: 2.0 }.bounds();
         assert_eq!(noisy, [0.0, 1.0], "all of it may be the host's");
+    }
+
+    /// A step that was measured twice: the two are 2 % apart, and each has intervals of this half-width. Those of the step hold
+    /// what they differ by.
+    fn measured_twice(users: u32, throughput_per_s: f64, response_us: f64, half_width: f64) -> Step {
+        let around = |value: f64, half: f64| Some([value * (1.0 - half), value * (1.0 + half)]);
+        let one = |speed: f64| Replicate {
+            elapsed_s: 2.0,
+            throughput_per_s: throughput_per_s * speed,
+            throughput_ci_per_s: around(throughput_per_s * speed, half_width),
+            response_time_mean_us: response_us / speed,
+            response_time_ci_us: around(response_us / speed, half_width),
+            steady: true,
+            ..Replicate::default()
+        };
+        Step {
+            users,
+            elapsed_s: 4.0,
+            completed: (throughput_per_s * 4.0) as u64,
+            throughput_per_s,
+            throughput_ci_per_s: around(throughput_per_s, 0.05),
+            response_time_us: ResponseTime {
+                mean: response_us,
+                mean_ci: around(response_us, 0.05),
+                ..ResponseTime::default()
+            },
+            steady: true,
+            replicates: vec![one(0.99), one(1.01)],
+            ..Step::default()
+        }
+    }
+
+    #[test]
+    fn what_measurements_differ_by_is_not_the_holds() {
+        let of = |half_width: f64| {
+            let times =
+                [(1, 50.0, 20_000.0), (4, 199.0, 20_100.0), (8, 200.0, 40_000.0), (16, 200.0, 80_000.0)];
+            let steps = times.map(|(users, rate, us)| measured_twice(users, rate, us, half_width)).into();
+            let shape = Shape {
+                users_at_saturation: Some(4),
+                bounded: true,
+                closed: true,
+                throughput_max_per_s: 200.0,
+                throughput_max_ci_per_s: [198.0, 202.0],
+                ..Shape::default()
+            };
+            Variation::of(&Curve::new(steps, shape, None)).expect("enough responses")
+        };
+        let constant = of(0.001);
+        assert!(constant.bounds()[1] < 0.1 && constant.workers().is_none(), "{constant:?}");
+        let varying = of(0.05);
+        assert!(varying.workers().is_some(), "{varying:?}");
     }
 
     #[test]

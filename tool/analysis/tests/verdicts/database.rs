@@ -113,6 +113,17 @@ fn sessions_that_wait_for_something_else_are_a_pool() {
 }
 
 #[test]
+fn locks_that_were_hardly_ever_looked_at_are_not_excluded() {
+    let lab = tiers().pool(16, 10_000.0).sessions(getting_on(16));
+    let mut steps = lab.observed();
+    steps.iter_mut().for_each(|step| step.database.truncate(1));
+    let found = conclude(&steps, &lab.context);
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::WorkerPool, "{found:#?}");
+    assert!(found.steps.last().unwrap().locks.is_some(), "one sample is one");
+    assert!(!says(&found, "are not what stops it"), "{found:#?}");
+}
+
+#[test]
 fn neither_few_nor_most_waiting_is_told_honestly() {
     let found = tiers().pool(11, 10_000.0).sessions(getting_on(11)).conclude();
     assert_eq!(found.verdict.bottleneck.kind, ResourceKind::WorkerPool, "{found:#?}");

@@ -230,10 +230,21 @@ fn the_full_connections_are_found_beside_others_that_carry_more() {
         .tier(server("postgres").downstream().demand_us(50.0))
         .delay_us(25_000.0)
         .pool(4, 20_000.0);
-    let found = seen(&lab, |users| {
-        let later = hop(Some(LATER), &[FRONT], 20, users.min(5));
-        vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4)), later]
-    });
+    let mut observed = lab.observed();
+    for step in &mut observed {
+        let users = step.step.users;
+        for (number, sample) in step.counters.iter_mut().enumerate() {
+            // The request of one user is at either of the two.
+            let [first, later] = if users == 1 { [number % 2, (number + 1) % 2] } else { [4, 5] };
+            let [first, later] = [first, later].map(|requests| users.min(requests as u32));
+            sample.hops = Some(vec![
+                users_hop(users),
+                hop(Some(BEHIND), &[FRONT], users.min(4), first),
+                hop(Some(LATER), &[FRONT], 20, later),
+            ]);
+        }
+    }
+    let found = conclude(&observed, &lab.context).verdict.bottleneck;
     assert_eq!((found.kind, holder(&found)), (ResourceKind::ConnectionPool, "app"), "{found:#?}");
 }
 
@@ -403,4 +414,112 @@ fn the_server_and_the_tier_behind_may_have_one_name() {
     let found = seen(&lab, |users| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users, users)]);
     let Some(Identity::Processes(of)) = &found.identity else { panic!("{found:#?}") };
     assert_eq!((of.role, of.pid), (Role::Downstream, Some(BEHIND)));
+}
+
+/// One kept connection to a tier behind that is always in use, as one of HTTP/2 is, which carries all requests, or one that a
+/// listener of the front waits on: it was said to be a pool of one connection that is too small, 87 %.
+#[test]
+fn a_single_connection_that_is_always_in_use_is_not_too_few() {
+    let single = |users: u32| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], 1, 1)];
+    let found = seen(&before_postgres(), single);
+    assert!(found.kind != ResourceKind::ConnectionPool || found.confidence.share() < 0.6, "{found:#?}");
+    // A lock that is held over the call: only one connection was ever needed.
+    let found = seen(&idle_front(), single);
+    assert!(found.confidence.share() < 0.6, "{found:#?}");
+    let kinds: Vec<_> = found.alternatives.iter().map(|other| other.kind).chain([found.kind]).collect();
+    assert!(
+        kinds.contains(&ResourceKind::Lock) && kinds.contains(&ResourceKind::ConnectionPool),
+        "{found:#?}"
+    );
+}
+
+/// Each request holds a session for all of its time and a statement is on it for a quarter: that was a pool of workers, 98 %.
+#[test]
+fn sessions_that_requests_hold_without_using_them_may_be_the_pool() {
+    let held = |users: u32| vec![users_hop(users), hop(Some(BEHIND), &[FRONT], 4, users.min(1))];
+    let found = seen(&before_postgres(), held);
+    let pool = found.alternatives.iter().find(|other| other.kind == ResourceKind::ConnectionPool);
+    assert!(pool.is_some_and(|pool| pool.probability.share() > 0.3), "{found:#?}");
+}
+
+/// Four threads of one name with a connection each: either may be what is full.
+#[test]
+fn as_many_threads_as_connections_may_be_the_pool() {
+    let names = &["puma srv tp 1", "puma srv tp 2", "puma srv tp 3", "puma srv tp 4"];
+    let lab = sweep()
+        .tier(server("puma").demand_us(50.0).threads(4).thread_names(names))
+        .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(4, 20_000.0);
+    let found = seen(&lab, over_four_connections);
+    assert!(found.confidence.share() < 0.6, "{found:#?}");
+    let kinds: Vec<_> = found.alternatives.iter().map(|other| other.kind).chain([found.kind]).collect();
+    assert!(kinds.contains(&ResourceKind::WorkerPool), "{found:#?}");
+}
+
+/// Workers open a connection for each request: there are never more connections than workers. A proxy limits such connections.
+#[test]
+fn connections_that_are_opened_anew_are_as_many_as_there_are_workers() {
+    let found_in = |front: &'static str| {
+        let lab = sweep()
+            .tier(server(front).demand_us(50.0).threads(8))
+            .tier(server("postgres").downstream().demand_us(50.0))
+            .pool(4, 20_000.0);
+        seen(&lab, |users| {
+            let connections = Hop {
+                opened: users.min(4).into(),
+                ..hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4))
+            };
+            vec![users_hop(users), connections]
+        })
+    };
+    assert_eq!(found_in("app").kind, ResourceKind::WorkerPool);
+    assert_eq!(found_in("haproxy").kind, ResourceKind::ConnectionPool);
+}
+
+/// Five tiers behind of which each has a fifth of the requests: none had many more, and the queue was said to be the front's.
+#[test]
+fn a_queue_that_is_spread_over_many_tiers_behind_is_not_the_fronts() {
+    const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+    let front = sweep().tier(server("nginx").demand_us(50.0).threads(8));
+    let tier = |lab: Lab, name: &&'static str| lab.tier(server(name).downstream().demand_us(50.0));
+    let lab = NAMES.iter().fold(front, tier).pool(5, 20_000.0);
+    let found = seen(&lab, |users| {
+        let behind = (0..5).map(|number| hop(Some(BEHIND + 100 * number), &[FRONT], 20, users / 5));
+        [users_hop(users)].into_iter().chain(behind).collect()
+    });
+    assert!(found.identity.is_none() || holder(&found) != "nginx", "{found:#?}");
+}
+
+/// Answers that have left the server and are on their way over something slow that nobody watches: it was a lock of the server.
+#[test]
+fn answers_that_are_on_their_way_are_not_behind_a_lock() {
+    let lab = sweep().tier(server("nginx").demand_us(50.0)).pool(1, 20_000.0);
+    let found = seen(&lab, |users| vec![Hop { held: 1, ..users_hop(users) }]);
+    assert!(found.kind != ResourceKind::Lock || found.confidence.share() < 0.6, "{found:#?}");
+}
+
+/// Twenty workers behind a queue of five: the queue overflows as soon as they are full, and was said to be what stops it.
+#[test]
+fn a_short_listen_queue_before_full_workers_is_not_what_stops_it() {
+    let lab = sweep()
+        .users(&[1, 2, 4, 8, 16, 20, 40, 80])
+        .tier(server("app").demand_us(100.0).threads(20))
+        .pool(20, 20_000.0)
+        .listen_queue(40.0, 128)
+        .room_for(20);
+    let found = seen(&lab, |users| {
+        let (inside, held) = (users.min(25), users.min(20));
+        let waiting = u64::from(inside - held);
+        vec![Hop {
+            connections: inside.into(),
+            unread: waiting,
+            unaccepted: waiting,
+            held: held.into(),
+            ..users_hop(users)
+        }]
+    });
+    // Behind an acceptor that is slow there are as many requests, so that either may be what is full.
+    let kinds: Vec<_> = found.alternatives.iter().map(|other| other.kind).chain([found.kind]).collect();
+    assert!(kinds.contains(&ResourceKind::WorkerPool), "{found:#?}");
+    assert!(found.kind == ResourceKind::WorkerPool || found.confidence.share() < 0.6, "{found:#?}");
 }

@@ -80,7 +80,8 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    fn step_with_usage(&self) -> Step {
+    /// The step with what was used meanwhile.
+    pub(super) fn step_with_usage(&self) -> Step {
         let measurement = &self.step.measurement;
         let usage = usage(&self.counters, &self.database, measurement.window).with_looks(&self.looks);
         let windows = measurement.all_windows();

@@ -2,11 +2,12 @@
 
 use analysis::conclude::{Conclusion, Context};
 use analysis::counters::{Role, ThreadState};
+use analysis::resources::{GroupKey, Happened, Meanwhile};
 use analysis::run::{Pauses, ResourceKind, Step};
 use analysis::tell_apart::{Pair, Trial};
 use analysis::ticks::ErrorKind;
 
-use super::lab::{Lab, Platter, Sure, Tier, conclude, says, server, sure, sweep};
+use super::lab::{Lab, Observed, Platter, Sure, Tier, conclude, conclude_steps, says, server, sure, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
@@ -150,12 +151,18 @@ fn threads_that_pile_up_with_the_users_are_evidence_of_a_lock() {
 
 /// A server of which one of two threads collects garbage, and which answers nobody for this share of the time.
 fn pausing(tier: Tier, share: f64) -> Conclusion {
+    pausing_with(tier, share, &[])
+}
+
+/// The same where these things went with the stretches in which nobody was answered.
+fn pausing_with(tier: Tier, share: f64, meanwhile: &[Meanwhile]) -> Conclusion {
     let lab = sweep().tier(tier).pool(1, 1_000.0);
-    let mut steps = lab.observed();
-    for step in steps.iter_mut().map(|observed| &mut observed.step) {
+    let mut steps: Vec<Step> = lab.observed().iter().map(Observed::step_with_usage).collect();
+    for step in &mut steps {
         step.measurement.pauses = Pauses { share, count: 12, longest_us: 180_000 };
+        step.usage.meanwhile = meanwhile.to_vec();
     }
-    conclude(&steps, &lab.context)
+    conclude_steps(steps, &lab.context)
 }
 
 #[test]
@@ -169,6 +176,19 @@ fn a_collector_that_stops_the_world_for_a_large_part_of_the_time_is_named() {
     assert_ne!(kind(&short), ResourceKind::GarbageCollection, "{short:#?}");
     let asleep = pausing(java(&["http-0", "http-1"]), 0.4);
     assert_ne!(kind(&asleep), ResourceKind::GarbageCollection, "{asleep:#?}");
+}
+
+/// Its threads may well be busy all the time.
+#[test]
+fn a_collector_is_not_blamed_for_what_only_a_disk_goes_with() {
+    let java = || server("java").demand_us(800.0).threads(2).thread_names(&["GC Thread#0", "http-1"]);
+    let disk = Meanwhile { what: Happened::DiskAwaited { on: None, device: Some("vda".into()) }, share: 0.9 };
+    let stalled = pausing_with(java(), 0.4, std::slice::from_ref(&disk));
+    assert_ne!(kind(&stalled), ResourceKind::GarbageCollection, "{stalled:#?}");
+    let of = GroupKey { role: Role::Server, name: "java".into(), on: None };
+    let collected = Happened::Collected { of, threads: "GC Thread#*".into() };
+    let both = pausing_with(java(), 0.4, &[Meanwhile { what: collected, share: 0.8 }, disk]);
+    assert_eq!(kind(&both), ResourceKind::GarbageCollection, "{both:#?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Processors: whose, how many, and who else uses them.
 
-use analysis::conclude::Conclusion;
+use analysis::conclude::{Conclusion, Context};
 use analysis::counters::{Role, Thread, ThreadState};
 use analysis::run::{ResourceKind, WarningKind};
 
@@ -194,6 +194,37 @@ fn a_server_under_a_quota_is_the_quota() {
 }
 
 #[test]
+fn a_quota_shared_by_two_tiers_is_one_limit() {
+    let lab = sweep()
+        .tier(server("front").demand_us(50.0).quota(0.5, "/box"))
+        .tier(server("app").downstream().demand_us(200.0).threads(4).quota(0.5, "/box"));
+    let mut steps = lab.observed();
+    // The lab counts use by tier, a cgroup that of all its processes.
+    for sample in steps.iter_mut().flat_map(|step| &mut step.counters) {
+        let of_both = sample.processes[1].cpu_quota.clone();
+        sample.processes[0].cpu_quota = of_both;
+    }
+    let found = conclude(&steps, &Context { rest: lab.rest(), ..lab.context.clone() });
+    assert_eq!((kind(&found), sure(&found)), (ResourceKind::CpuQuota, Sure::Direct), "{found:#?}");
+    assert_eq!(holder(&found), "app (pid 912)", "the one that uses most");
+    assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
+}
+
+/// A runtime that runs on as many processors as its quota is worth never asks for more.
+#[test]
+fn a_quota_that_is_spent_without_a_stop_is_the_quota() {
+    let lab = sweep().tier(server("app").demand_us(200.0).threads(4).quota(0.5, "/box"));
+    let mut steps = lab.observed();
+    let samples = steps.iter_mut().flat_map(|step| &mut step.counters);
+    let quotas =
+        samples.flat_map(|sample| &mut sample.processes).filter_map(|process| process.cpu_quota.as_mut());
+    quotas.for_each(|quota| (quota.throttled_periods, quota.throttled_us) = (0, 0));
+    let found = conclude(&steps, &Context { rest: lab.rest(), ..lab.context.clone() });
+    assert_eq!((kind(&found), sure(&found)), (ResourceKind::CpuQuota, Sure::Fairly), "{found:#?}");
+    assert_eq!(holder(&found), "app (pid 812)");
+}
+
+#[test]
 fn a_quota_with_room_is_not_the_quota() {
     let found = sweep().tier(server("nginx").cpus(&[0]).quota(1.5, "/box")).conclude();
     assert_eq!(kind(&found), ResourceKind::Cpu);
@@ -331,6 +362,50 @@ fn a_thread_that_polls_beside_workers_is_not_what_they_wait_for() {
         app.threads.push(poller);
         sample.cpus[2].user_us += polled;
         sample.cpus[2].idle_us -= polled;
+    }
+    let found = conclude(&observed, &lab.context);
+    assert_ne!(kind(&found), ResourceKind::SingleThread, "{found:#?}");
+}
+
+/// Two processes of an interpreter, each full behind a global lock of its own, were a pool of two workers.
+#[test]
+fn several_processes_of_an_interpreter_are_each_full_behind_a_lock_of_their_own() {
+    let workers = server("gunicorn").demand_us(10_000.0).threads(2).processes(2).cpus(&[0, 1, 2, 4, 5, 6]);
+    let found = sweep().cores(8).tier(workers.taking_turns(8)).conclude();
+    assert_eq!(kind(&found), ResourceKind::SingleThread, "{found:#?}");
+}
+
+/// A runtime that uses two of six processors, by whichever threads, was a pool of two workers.
+#[test]
+fn a_runtime_that_computes_on_few_processors_is_no_pool_of_workers() {
+    let tier = server("go-tier").demand_us(10_000.0).threads(2).cpus(&[0, 1, 2, 4, 5, 6]).taking_turns(8);
+    let found = sweep().cores(8).tier(tier).conclude();
+    let bottleneck = &found.verdict.bottleneck;
+    assert!(bottleneck.kind != ResourceKind::WorkerPool || bottleneck.confidence.share() < 0.8, "{found:#?}");
+}
+
+/// The compiler of a young virtual machine keeps a thread full, and follows the load: it was what stopped the server, 97 %.
+#[test]
+fn a_thread_that_compiles_is_not_what_requests_wait_for() {
+    let lab = sweep().tier(server("java").demand_us(1_500.0).threads(4)).pool(4, 5_000.0);
+    let mut observed = lab.observed();
+    for step in &mut observed {
+        let share = (f64::from(step.step.users) / 4.0).min(1.0);
+        for (number, sample) in step.counters.iter_mut().enumerate() {
+            let compiled = (share * 250_000.0 * number as f64) as u64;
+            let compiler = Thread {
+                tid: 9_999,
+                name: "C2 CompilerThre".into(),
+                cpu_us: 5_000_000 + compiled,
+                state: ThreadState::Running,
+                ..Thread::default()
+            };
+            let app = sample.processes.iter_mut().find(|process| process.pid == 812).expect("the server");
+            (app.thread_count, app.user_us) = (app.thread_count + 1, app.user_us + compiled);
+            app.threads.push(compiler);
+            sample.cpus[2].user_us += compiled;
+            sample.cpus[2].idle_us -= compiled;
+        }
     }
     let found = conclude(&observed, &lab.context);
     assert_ne!(kind(&found), ResourceKind::SingleThread, "{found:#?}");

@@ -2,7 +2,9 @@
 
 use analysis::comparison::{LittleFinding, Tested, little};
 use analysis::conclude::{Context, Provenance, RunKind};
-use analysis::run::{Again, GeneratorShare, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind};
+use analysis::run::{
+    Again, Doubt, GeneratorShare, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind,
+};
 use analysis::ticks::ErrorKind;
 
 use super::lab::{Observed, Sure, conclude, server, sure, sweep};
@@ -24,6 +26,16 @@ fn one_load_is_not_asked_where_growth_ends() {
     assert!(found.verdict.is_conclusive(), "{:?}", found.verdict.inconclusive);
     assert!(!found.warnings.iter().any(|warning| warning.kind == WarningKind::NotBounded));
     assert_eq!(found.steps.len(), 1);
+}
+
+#[test]
+fn a_sweep_of_one_step_does_not_show_where_growth_ends() {
+    let found = sweep().users(&[8]).tier(server("nginx").cpus(&[0])).conclude();
+    assert!(!found.verdict.is_conclusive() && !found.verdict.bounded);
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Unknown);
+    assert_eq!(found.verdict.doubts, [Doubt::OnlyStep { users: 8 }]);
+    let warned = found.warnings.iter().any(|warning| warning.kind == WarningKind::NotBounded);
+    assert!(!warned, "nobody saw it grow");
 }
 
 #[test]

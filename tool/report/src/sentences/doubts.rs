@@ -5,7 +5,7 @@ use analysis::ticks::ErrorCounts;
 
 use super::holders::{self, database};
 use super::locks::sessions_waited;
-use super::outcome::requests_failed;
+use super::outcome::{self, requests_failed};
 use super::{core_noun, course, errors, sure, told, warnings};
 use crate::number::{cores, count, percent, quantity};
 use crate::words::users;
@@ -15,6 +15,7 @@ pub(crate) fn doubt(doubt: &Doubt) -> String {
     match doubt {
         Doubt::NothingCompleted => "No request completed.".to_owned(),
         Doubt::NeverBounded { users } => never_bounded(*users),
+        Doubt::OnlyStep { users } => only_step(*users),
         Doubt::TooUneven { users } => too_uneven(*users),
         Doubt::Jump { from_users, to_users, factor, held_back } => {
             jump(*from_users, *to_users, *factor) + &because([*from_users, *to_users], *held_back)
@@ -77,6 +78,15 @@ fn never_bounded(most: u32) -> String {
         "Throughput never stopped growing: N* is above {}. Sweep further, for example with --users 1..{}.",
         users(most),
         most.saturating_mul(4)
+    )
+}
+
+/// A range beyond the only number of users that was tried, and around it.
+fn only_step(number: u32) -> String {
+    format!(
+        "{} Sweep a range, for example with --users 1..{}.",
+        outcome::only_step(number),
+        number.saturating_mul(4)
     )
 }
 

@@ -11,11 +11,7 @@ use crate::words::users;
 pub(super) fn sentence(seen: &Seen) -> String {
     match seen {
         Seen::NothingCompleted => "No request completed, so there is no throughput to explain.".to_owned(),
-        Seen::OnlyStep { users: number } => format!(
-            "Only {} {} tried, which does not show where throughput stops growing.",
-            users(*number),
-            if *number == 1 { "was" } else { "were" }
-        ),
+        Seen::OnlyStep { users: number } => only_step(*number),
         Seen::StillGrew { users: number } => format!(
             "Throughput still grew at {}, the most that were tried, so nothing stopped the server yet.",
             users(*number)
@@ -63,6 +59,15 @@ fn but(aside: Option<Aside>) -> String {
                 .to_owned()
         }
     }
+}
+
+/// States that a sweep of a single step shows nothing of growth.
+pub(super) fn only_step(number: u32) -> String {
+    format!(
+        "Only {} {} tried, which does not show where throughput stops growing.",
+        users(number),
+        if number == 1 { "was" } else { "were" }
+    )
 }
 
 /// States how many requests failed where the verdict is drawn.

@@ -12,6 +12,7 @@ pub(super) fn doubts() -> Vec<Doubt> {
     vec![
         NothingCompleted,
         NeverBounded { users: 64 },
+        OnlyStep { users: 8 },
         TooUneven { users: 64 },
         GeneratorLimit,
         EndedEarly { generator: "web".into() },
