@@ -56,6 +56,14 @@ impl UsersRange {
         }
     }
 
+    /// The number of users, where there is only one.
+    pub fn single(&self) -> Option<u32> {
+        match self {
+            UsersRange::Range { lo, hi } => (lo == hi).then_some(*lo),
+            UsersRange::List(users) => <[u32; 1]>::try_from(users.as_slice()).ok().map(|[users]| users),
+        }
+    }
+
     /// The same with no more users than these: a range ends there, and numbers beyond it become it.
     #[must_use]
     pub fn at_most(&self, most: u32) -> Self {

@@ -39,7 +39,9 @@ pub(super) fn check_settable(experiment: &Experiment, name: &str) -> Result<(), 
     if experiment.values.contains_key(name) {
         return Ok(());
     }
-    let expected = experiment.values.keys().cloned().collect();
+    // What varies cannot be given, and is told as well: whoever misspells it learns so.
+    let expected: BTreeSet<String> = all_values(experiment).map(|(name, _)| name.clone()).collect();
+    let expected = expected.into_iter().collect();
     let problem = Problem::UnknownName { what: "value", name: name.into(), expected };
     Err(DocumentError { file: "--set".into(), line: 0, problem })
 }

@@ -52,7 +52,11 @@ impl Stage<'_> {
                 self.load(setup, users, around)
             }
             (None, Users::Swept(numbers)) => self.sweep(setup, setup.swept(numbers, &self.places)?, around),
-            (Some(range), _) => self.sweep(setup, range.clone(), around),
+            // One number of users is a load wherever it stands: a sweep of it would look for what no single step shows.
+            (Some(range), _) => match range.single() {
+                Some(users) => self.load(setup, users, around),
+                None => self.sweep(setup, range.clone(), around),
+            },
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod elsewhere;
 mod lacking;
+mod users;
 
 use std::{
     fs,

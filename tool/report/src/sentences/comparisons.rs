@@ -34,7 +34,7 @@ pub(crate) fn order(finding: &OrderFinding) -> String {
             against_baseline(baseline, [ahead, behind, open])
         }
         OrderFinding::SeveralMayBeFirst { variants } => {
-            format!("{} may each be first: their differences are within the intervals.", listed(variants))
+            format!("{} may each be first: no order among them is certain.", listed(variants))
         }
         OrderFinding::WithinIntervals => {
             "The differences are within the intervals: no order is claimed.".to_owned()
