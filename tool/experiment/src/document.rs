@@ -506,6 +506,19 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Fails if one of these keys is there, which mean nothing without another that is not.
+    fn left_out_without(
+        self,
+        section: &mut Section<'a>,
+        keys: &[&'static str],
+        other: &str,
+    ) -> Result<(), DocumentError> {
+        match keys.iter().find_map(|key| section.field(key)) {
+            Some(field) => Err(wrong(self.source, field, format!("left out without {other}"))),
+            None => Ok(()),
+        }
+    }
+
     /// `true` or `false`; left out, doubtful verdicts are tested.
     fn confirm(self, top: &mut Section<'a>) -> Result<Confirm, DocumentError> {
         if top.field("confirm").is_none() {

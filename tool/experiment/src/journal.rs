@@ -129,14 +129,11 @@ impl Journal {
         };
         // What a crash cut short in the middle of a line was not kept.
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-        let mut lines = whole.lines();
-        let begun: Option<Begun> = lines.next().and_then(|line| serde_json::from_str(line).ok());
-        let Some(begun) = begun else { return Err(JournalError::Nothing(path)) };
+        let Some((begun, lines)) = parsed(whole) else { return Err(JournalError::Nothing(path)) };
         if let Some(what) = begun.differs(&Begun::of(plan)) {
             return Err(JournalError::Changed { path, what });
         }
-        let read = lines.filter_map(|line| serde_json::from_str::<Line>(line).ok());
-        let made = read.map(|line| {
+        let made = lines.into_iter().map(|line| {
             let took = Duration::try_from_secs_f64(line.took_s).unwrap_or_default();
             ((line.work, line.variant, line.round), (line.file, took))
         });
@@ -148,11 +145,9 @@ impl Journal {
 
     /// How long the trials took that the journal in this folder holds; `None`: there is no journal to go on with.
     pub fn spent(folder: &Path) -> Option<Duration> {
-        let text = fs::read_to_string(folder.join(NAME)).ok()?;
-        let mut lines = text.lines();
-        serde_json::from_str::<Begun>(lines.next()?).ok()?;
-        let took = lines.filter_map(|line| Some(serde_json::from_str::<Line>(line).ok()?.took_s));
-        Some(Duration::try_from_secs_f64(took.sum()).unwrap_or_default())
+        let (_, lines) = parsed(&fs::read_to_string(folder.join(NAME)).ok()?)?;
+        let took = lines.iter().map(|line| line.took_s).sum();
+        Some(Duration::try_from_secs_f64(took).unwrap_or_default())
     }
 
     /// How many trials it holds.
@@ -190,6 +185,13 @@ impl Journal {
             .and_then(|text| self.file.write_all(format!("{text}\n").as_bytes()));
         written.map_err(|error| JournalError::File { path: self.path.clone(), error })
     }
+}
+
+/// What a journal holds: which experiment it is of, and the trials that can be read. `None`: it does not say of which.
+fn parsed(text: &str) -> Option<(Begun, Vec<Line>)> {
+    let mut lines = text.lines();
+    let begun = serde_json::from_str(lines.next()?).ok()?;
+    Some((begun, lines.filter_map(|line| serde_json::from_str(line).ok()).collect()))
 }
 
 /// Opens the file for this process alone, as long as it is open.

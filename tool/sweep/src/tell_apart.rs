@@ -47,10 +47,11 @@ pub(crate) fn tell_apart(
     stretch.drain(driver, first, interrupt)?;
     let pairs_most =
         usize::try_from(most_us / stretch.pair_us()).map_or(PAIRS_MAX, |most| most.min(PAIRS_MAX));
-    let (mut trial, mut spent_us) = (Trial { plan, pairs: Vec::new() }, 0);
-    let goes_on =
-        |trial: &Trial| trial.pairs.len() < pairs_most && !trial.is_decided() && !trial.is_futile(pairs_most);
-    while goes_on(&trial) && spent_us + stretch.pair_us() <= most_us {
+    let mut trial = Trial { plan, pairs: Vec::new() };
+    for _ in 0..pairs_most {
+        if trial.is_decided() || trial.is_futile(pairs_most) {
+            break;
+        }
         let first_us = stretch.mean_us(driver, first, interrupt)?;
         let second_us = stretch.mean_us(driver, second, interrupt)?;
         if interrupt.load(Ordering::Relaxed) {
@@ -58,7 +59,6 @@ pub(crate) fn tell_apart(
         }
         // A stretch in which nobody was answered says nothing.
         trial.pairs.extend(first_us.zip(second_us).map(|(first_us, second_us)| Pair { first_us, second_us }));
-        spent_us += stretch.pair_us();
     }
     Ok(Some(trial))
 }

@@ -35,6 +35,8 @@ struct Planned {
     title: String,
     /// How it is run.
     run: Run,
+    /// How long it was measured before, where it is gone on with; `None`: not at all.
+    spent: Option<Duration>,
 }
 
 enum Run {
@@ -47,9 +49,14 @@ enum Run {
 /// Runs the experiments of these names, `all` standing for every published one, and writes one folder with an index.
 pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Result<Exit, Failure> {
     check(conditions)?;
-    let planned = plan(names, full)?;
+    let mut planned = plan(names, full)?;
     let folder = folder(&conditions.output);
-    if conditions.resume && planned.iter().all(|one| one.spent(&folder).is_none()) {
+    if conditions.resume {
+        planned
+            .iter_mut()
+            .for_each(|one| one.spent = Journal::spent(&folder.join(&one.name).join("run.runs")));
+    }
+    if conditions.resume && planned.iter().all(|one| one.spent.is_none()) {
         let why = "there is nothing to go on with: leave out --resume, or give the same -o as before";
         return Err(Failure::usage(format!("{}: {why}", folder.display())));
     }
@@ -72,23 +79,21 @@ pub(crate) fn run(names: &[String], full: bool, conditions: &Conditions) -> Resu
             exit::say(&line);
         }
     };
-    let ahead = |one: &Planned| {
-        let spent = conditions.resume.then(|| one.spent(&folder)).flatten();
-        one.time().saturating_sub(spent.unwrap_or_default())
-    };
-    let mut left = planned.iter().map(ahead).fold(Duration::ZERO, Duration::saturating_add);
+    let mut left = planned.iter().map(Planned::ahead).fold(Duration::ZERO, Duration::saturating_add);
     show(progress::experiments_planned(planned.len(), left));
     let mut exits: Vec<(String, Exit)> = Vec::new();
     for (number, planned) in planned.into_iter().enumerate() {
-        let time = ahead(&planned);
-        let Planned { name, given, title, run } = planned;
+        let time = planned.ahead();
+        let Planned { name, given, title, run, spent } = planned;
         let outcome = match run {
             Run::OnlyFull(short_form) => Outcome::OnlyFull { short_form: short_form.to_owned() },
             Run::For(..) if session.interrupt.signal().is_some() => Outcome::NotMeasured,
             Run::For(experiment, _) => {
                 show(progress::experiment_begun(&name, number + 1, left));
                 left = left.saturating_sub(time);
-                let (outcome, exit) = measure(&session, *experiment, &folder, &name, conditions);
+                // What was not begun has nothing to go on with.
+                let conditions = Conditions { resume: spent.is_some(), ..conditions.clone() };
+                let (outcome, exit) = measure(&session, *experiment, &folder, &name, &conditions);
                 exits.push((name.clone(), exit));
                 outcome
             }
@@ -127,14 +132,10 @@ fn elapsed_s(experiments: &[Shown]) -> f64 {
 }
 
 impl Planned {
-    /// How long it was measured before; `None`: not at all.
-    fn spent(&self, folder: &Path) -> Option<Duration> {
-        Journal::spent(&runs(&folder.join(&self.name)))
-    }
-
-    fn time(&self) -> Duration {
+    /// How long it takes from here on.
+    fn ahead(&self) -> Duration {
         match &self.run {
-            Run::For(_, time) => *time,
+            Run::For(_, time) => time.saturating_sub(self.spent.unwrap_or_default()),
             Run::OnlyFull(_) => Duration::ZERO,
         }
     }
@@ -173,7 +174,7 @@ fn plan(names: &[String], full: bool) -> Result<Vec<Planned>, Failure> {
             Some(short_form) => Run::OnlyFull(short_form),
             None => scaled(experiment, full),
         };
-        planned.push(Planned { name: folder, given: name.to_owned(), title, run });
+        planned.push(Planned { name: folder, given: name.to_owned(), title, run, spent: None });
     }
     Ok(planned)
 }
@@ -204,11 +205,6 @@ fn make(folder: &Path) -> Result<(), Failure> {
     output::check_writable(&index_path(folder))
 }
 
-/// Where the single runs of an experiment in this folder are.
-fn runs(own: &Path) -> PathBuf {
-    own.join("run.runs")
-}
-
 fn index_path(folder: &Path) -> PathBuf {
     folder.join("index.html")
 }
@@ -224,9 +220,7 @@ fn measure(
     let own = folder.join(name);
     let made = fs::create_dir_all(&own)
         .map_err(|error| Failure::failed(format!("cannot make the folder {}: {error}", own.display())));
-    // What was not begun has nothing to go on with.
-    let resume = conditions.resume && Journal::spent(&runs(&own)).is_some();
-    let conditions = Conditions { output: own.join("run.json"), resume, ..conditions.clone() };
+    let conditions = Conditions { output: own.join("run.json"), ..conditions.clone() };
     match made.and_then(|()| run_in(session, experiment, &conditions)) {
         Ok(Reported { exit, comparison, .. }) if comparison.works.is_empty() => (Outcome::NotMeasured, exit),
         Ok(Reported { exit, comparison, page, .. }) => {

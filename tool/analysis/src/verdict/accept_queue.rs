@@ -1,7 +1,7 @@
 //! The listen queue: connections that are accepted too slowly, or find no room to wait, while nothing is busy.
 
 use super::curve::Curve;
-use super::finding::{Finding, INDIRECT, LIKELY};
+use super::finding::{EITHER, Finding, INDIRECT, LIKELY};
 use super::hops;
 use super::waiting::{ABOUT_ONE, at_a_time, fullest_queue, held_by, nothing_busy, served_by, tested_by};
 use crate::laws::little;
@@ -20,9 +20,6 @@ const CONNECTING: f64 = 0.25;
 
 /// Workers of which this share has a request are full.
 const WORKED_ON: f64 = 0.85;
-
-/// How probable a listen queue and the workers behind it are where it may be either.
-const EITHER: [f64; 2] = [0.48, 0.45];
 
 /// Users that have no connection are told of from this share on.
 const OUTSIDE: f64 = 0.05;

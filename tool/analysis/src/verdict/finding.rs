@@ -15,6 +15,9 @@ pub(super) const INDIRECT: Probability = Probability::new(0.87);
 /// What was seen is seen with other causes as well, which are rarer.
 pub(super) const LIKELY: Probability = Probability::new(0.65);
 
+/// How probable two explanations are that show alike and are about as frequent: neither can be said.
+pub(super) const EITHER: [f64; 2] = [0.48, 0.45];
+
 /// Odds fall by this where a part of the evidence is missing or something speaks against it.
 const LESS_SURE: f64 = 1.0 / 3.0;
 

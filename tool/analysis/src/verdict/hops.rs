@@ -6,7 +6,7 @@
 //! connections, has room for more or not: that is told by how many requests are served at a time.
 
 use super::curve::{Curve, group};
-use super::finding::{Finding, INDIRECT};
+use super::finding::{EITHER, Finding, INDIRECT};
 use super::processor::is_interpreter;
 use super::waiting::{WAITING_PER_REQUEST, at_a_time, held_back, nothing_busy};
 use crate::counters::{Role, ServerAddress};
@@ -57,9 +57,6 @@ const ALL_SEEN: f64 = 0.9;
 
 /// Threads of one name that do less of a tier's work than this are beside it.
 const MOST_OF_THE_WORK: f64 = 0.5;
-
-/// Where as many threads as connections serve, it may be either that is full: about as often the one as the other.
-const EITHER: [f64; 2] = [0.48, 0.45];
 
 /// A limit in front of connections that are opened as needed looks like their pool, and is rarer.
 const LIMITED_IN_FRONT: f64 = 0.08;

@@ -68,6 +68,11 @@ fn over_four_connections(users: u32) -> Vec<Hop> {
     vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), users.min(4))]
 }
 
+/// The kinds of all explanations that are told of.
+fn kinds(found: &Bottleneck) -> Vec<ResourceKind> {
+    found.alternatives.iter().map(|other| other.kind).chain([found.kind]).collect()
+}
+
 fn holder(found: &Bottleneck) -> &str {
     match &found.identity {
         Some(Identity::Processes(of)) => &of.name,
@@ -154,9 +159,7 @@ fn connections_that_are_all_in_use_while_the_tier_behind_has_room_are_a_connecti
 fn a_tier_that_was_not_full_with_fewer_users_is_not_where_requests_queue() {
     let lab = before_postgres().users(&[1, 2, 3, 4, 5, 8, 16]);
     let found = seen_where(&lab, |users| [3, 5].contains(&users), over_four_connections);
-    let kinds = found.alternatives.iter().map(|other| other.kind);
-    let open: Vec<ResourceKind> = kinds.chain([found.kind]).collect();
-    assert!(open.contains(&ResourceKind::ConnectionPool), "{found:#?}");
+    assert!(kinds(&found).contains(&ResourceKind::ConnectionPool), "{found:#?}");
     assert!(found.confidence.share() < 0.6, "{found:#?}");
 }
 
@@ -280,9 +283,7 @@ fn a_few_looks_do_not_tell_how_many_are_served_elsewhere() {
         }
     }
     let found = conclude(&observed, &lab.context).verdict.bottleneck;
-    let others = found.alternatives.iter().map(|other| other.kind);
-    let named: Vec<ResourceKind> = others.chain([found.kind]).collect();
-    assert!(named.contains(&ResourceKind::WorkerPool), "{found:#?}");
+    assert!(kinds(&found).contains(&ResourceKind::WorkerPool), "{found:#?}");
     assert!(found.kind == ResourceKind::WorkerPool || found.confidence.share() < 0.6, "{found:#?}");
 }
 
@@ -426,7 +427,7 @@ fn a_single_connection_that_is_always_in_use_is_not_too_few() {
     // A lock that is held over the call: only one connection was ever needed.
     let found = seen(&idle_front(), single);
     assert!(found.confidence.share() < 0.6, "{found:#?}");
-    let kinds: Vec<_> = found.alternatives.iter().map(|other| other.kind).chain([found.kind]).collect();
+    let kinds = kinds(&found);
     assert!(
         kinds.contains(&ResourceKind::Lock) && kinds.contains(&ResourceKind::ConnectionPool),
         "{found:#?}"
@@ -452,7 +453,7 @@ fn as_many_threads_as_connections_may_be_the_pool() {
         .pool(4, 20_000.0);
     let found = seen(&lab, over_four_connections);
     assert!(found.confidence.share() < 0.6, "{found:#?}");
-    let kinds: Vec<_> = found.alternatives.iter().map(|other| other.kind).chain([found.kind]).collect();
+    let kinds = kinds(&found);
     assert!(kinds.contains(&ResourceKind::WorkerPool), "{found:#?}");
 }
 
@@ -519,7 +520,7 @@ fn a_short_listen_queue_before_full_workers_is_not_what_stops_it() {
         }]
     });
     // Behind an acceptor that is slow there are as many requests, so that either may be what is full.
-    let kinds: Vec<_> = found.alternatives.iter().map(|other| other.kind).chain([found.kind]).collect();
+    let kinds = kinds(&found);
     assert!(kinds.contains(&ResourceKind::WorkerPool), "{found:#?}");
     assert!(found.kind == ResourceKind::WorkerPool || found.confidence.share() < 0.6, "{found:#?}");
 }

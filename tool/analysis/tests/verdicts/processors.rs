@@ -342,28 +342,35 @@ fn a_loop_that_is_busy_at_any_load_proves_nothing() {
     );
 }
 
+/// The verdict on four workers of a pool beside a thread of this name, which keeps this share of a processor busy with so many users.
+fn beside_a_thread(program: &'static str, name: &str, share: impl Fn(u32) -> f64) -> Conclusion {
+    let lab = sweep().tier(server(program).demand_us(1_500.0).threads(4)).pool(4, 5_000.0);
+    let mut observed = lab.observed();
+    for step in &mut observed {
+        let per_sample_us = share(step.step.users) * 250_000.0;
+        for (number, sample) in step.counters.iter_mut().enumerate() {
+            let busy_us = (per_sample_us * number as f64) as u64;
+            let thread = Thread {
+                tid: 9_999,
+                name: name.into(),
+                cpu_us: 5_000_000 + busy_us,
+                state: ThreadState::Running,
+                ..Thread::default()
+            };
+            let process = sample.processes.iter_mut().find(|process| process.pid == 812).expect("the server");
+            (process.thread_count, process.user_us) = (process.thread_count + 1, process.user_us + busy_us);
+            process.threads.push(thread);
+            sample.cpus[2].user_us += busy_us;
+            sample.cpus[2].idle_us -= busy_us;
+        }
+    }
+    conclude(&observed, &lab.context)
+}
+
 /// The workers of its process follow the load, and it was taken for the one thread that is full.
 #[test]
 fn a_thread_that_polls_beside_workers_is_not_what_they_wait_for() {
-    let lab = sweep().tier(server("app").demand_us(1_500.0).threads(4)).pool(4, 5_000.0);
-    let mut observed = lab.observed();
-    for (number, sample) in observed.iter_mut().flat_map(|step| step.counters.iter_mut().enumerate()) {
-        let polled = 250_000 * number as u64;
-        let cpu_us = 5_000_000 + polled;
-        let poller = Thread {
-            tid: 9_999,
-            name: "poller".into(),
-            cpu_us,
-            state: ThreadState::Running,
-            ..Thread::default()
-        };
-        let app = sample.processes.iter_mut().find(|process| process.pid == 812).expect("the server");
-        (app.thread_count, app.user_us) = (app.thread_count + 1, app.user_us + polled);
-        app.threads.push(poller);
-        sample.cpus[2].user_us += polled;
-        sample.cpus[2].idle_us -= polled;
-    }
-    let found = conclude(&observed, &lab.context);
+    let found = beside_a_thread("app", "poller", |_| 1.0);
     assert_ne!(kind(&found), ResourceKind::SingleThread, "{found:#?}");
 }
 
@@ -387,27 +394,8 @@ fn a_runtime_that_computes_on_few_processors_is_no_pool_of_workers() {
 /// The compiler of a young virtual machine keeps a thread full, and follows the load: it was what stopped the server, 97 %.
 #[test]
 fn a_thread_that_compiles_is_not_what_requests_wait_for() {
-    let lab = sweep().tier(server("java").demand_us(1_500.0).threads(4)).pool(4, 5_000.0);
-    let mut observed = lab.observed();
-    for step in &mut observed {
-        let share = (f64::from(step.step.users) / 4.0).min(1.0);
-        for (number, sample) in step.counters.iter_mut().enumerate() {
-            let compiled = (share * 250_000.0 * number as f64) as u64;
-            let compiler = Thread {
-                tid: 9_999,
-                name: "C2 CompilerThre".into(),
-                cpu_us: 5_000_000 + compiled,
-                state: ThreadState::Running,
-                ..Thread::default()
-            };
-            let app = sample.processes.iter_mut().find(|process| process.pid == 812).expect("the server");
-            (app.thread_count, app.user_us) = (app.thread_count + 1, app.user_us + compiled);
-            app.threads.push(compiler);
-            sample.cpus[2].user_us += compiled;
-            sample.cpus[2].idle_us -= compiled;
-        }
-    }
-    let found = conclude(&observed, &lab.context);
+    let follows_load = |users: u32| (f64::from(users) / 4.0).min(1.0);
+    let found = beside_a_thread("java", "C2 CompilerThre", follows_load);
     assert_ne!(kind(&found), ResourceKind::SingleThread, "{found:#?}");
 }
 

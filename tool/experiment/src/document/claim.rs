@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
     fn claimed_bottleneck(self, section: &mut Section<'a>) -> Result<Option<Requirement>, DocumentError> {
         let holder = section.text("holder")?.map(str::to_owned);
         let Some(field) = section.field("bottleneck") else {
-            return self.left_out_without(section, &["holder"], "bottleneck").map(|()| None);
+            return self.left_out_without(section, &["holder"], "`bottleneck`").map(|()| None);
         };
         let kinds: Vec<ResourceKind> = match field.value {
             DeValue::Array(_) => {
@@ -92,19 +92,6 @@ impl<'a> Reader<'a> {
             return Err(wrong(self.source, field, "a kind of bottleneck, or a list of them"));
         };
         Ok(Some(Requirement::Bottleneck { resource: *resource, or: or.to_vec(), holder }))
-    }
-
-    /// Fails if one of these keys is there, which say more about another that is not.
-    fn left_out_without(
-        self,
-        section: &mut Section<'a>,
-        keys: &[&'static str],
-        other: &str,
-    ) -> Result<(), DocumentError> {
-        match keys.iter().find_map(|key| section.field(key)) {
-            Some(field) => Err(wrong(self.source, field, format!("left out without `{other}`"))),
-            None => Ok(()),
-        }
     }
 
     fn saturates(self, field: Field<'a>) -> Result<Requirement, DocumentError> {
@@ -141,7 +128,7 @@ impl<'a> Reader<'a> {
         let over =
             over.map(|field| self.one_of(field, &[("variants", false), ("works", true)])).transpose()?;
         let Some(field) = section.field("trend") else {
-            return self.left_out_without(section, &["of", "over"], "trend").map(|()| None);
+            return self.left_out_without(section, &["of", "over"], "`trend`").map(|()| None);
         };
         Ok(Some(Requirement::Trend {
             course: self.one_of(field, &TRENDS)?,

@@ -19,6 +19,9 @@ impl<'a> Reader<'a> {
             Some(field) => self.users(field)?,
             None => return Err(section.missing("users", Users::EXPECTED)),
         };
+        if section.field("watch_database").is_none() {
+            self.left_out_without(&mut section, &["database_password_file"], "`watch_database`")?;
+        }
         let work = Workload {
             name: section.text("name")?.unwrap_or_default().into(),
             target: self.target(&mut section)?,
@@ -33,11 +36,7 @@ impl<'a> Reader<'a> {
             },
             timeout: section.field("timeout").map(|field| self.duration(field)).transpose()?,
             watch_database: section.text("watch_database")?.unwrap_or_default().into(),
-            database_password_file: self.only_with(
-                &mut section,
-                "database_password_file",
-                "watch_database",
-            )?,
+            database_password_file: section.text("database_password_file")?.unwrap_or_default().into(),
             overload: self.flag(&mut section, "overload")?,
             values: section.field("values").map(|field| self.values(field)).transpose()?.unwrap_or_default(),
         };
@@ -62,20 +61,6 @@ impl<'a> Reader<'a> {
         Ok(Preparation { action, once })
     }
 
-    /// The text of a key that means nothing without another; empty where it is left out.
-    fn only_with(
-        self,
-        section: &mut Section<'a>,
-        key: &'static str,
-        other: &'static str,
-    ) -> Result<String, DocumentError> {
-        let Some(field) = section.field(key) else { return Ok(String::new()) };
-        match section.field(other) {
-            Some(_) => text_of(self.source, field).map(Into::into),
-            None => Err(wrong(self.source, field, format!("left out without `{other}`"))),
-        }
-    }
-
     /// `url`, `each` and `scenario`.
     fn target(self, section: &mut Section<'a>) -> Result<Target, DocumentError> {
         let Some(url) = section.field("url") else {
@@ -95,10 +80,7 @@ impl<'a> Reader<'a> {
     fn scenario(self, section: &mut Section<'a>) -> Result<Option<ScenarioText>, DocumentError> {
         let weights = section.field("weights").map(|field| self.weights(field)).transpose()?;
         let Some(field) = section.field("scenario") else {
-            return match section.field("weights") {
-                Some(field) => Err(wrong(self.source, field, "left out without a `scenario`")),
-                None => Ok(None),
-            };
+            return self.left_out_without(section, &["weights"], "a `scenario`").map(|()| None);
         };
         let text = text_of(self.source, field)?;
         let (path, text) = if text.ends_with(".toml") && !text.contains('\n') {
