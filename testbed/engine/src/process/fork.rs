@@ -34,7 +34,10 @@ pub(super) fn fork(child: impl FnOnce() -> Exit) -> io::Result<Pid> {
         // SAFETY: ends the process at once; cleaning up is left to the original, which owns everything.
         unsafe { libc::_exit(exit as libc::c_int) }
     }
-    Pid::from_raw(forked).filter(|_| forked > 0).ok_or_else(io::Error::last_os_error)
+    if forked < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Pid::from_raw(forked).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Makes the calling process, just forked from `parent`, a child that does not outlive it and stops when told to.
