@@ -70,20 +70,21 @@ impl MemoryLimitSampler {
 
 fn version_2(membership: &Membership, cgroups: &Cgroups) -> Option<(PathBuf, LimitedGroup)> {
     let path = cgroups.unified.as_deref()?;
-    membership.unified_mounts().iter().find_map(|mount| nearest(mount, path, Version::Two))
+    membership.unified_mounts().iter().find_map(|mount| tightest(mount, path, Version::Two))
 }
 
 fn version_1(membership: &Membership, cgroups: &Cgroups) -> Option<(PathBuf, LimitedGroup)> {
-    nearest(&membership.controller("memory"), cgroups.memory.as_deref()?, Version::One)
+    tightest(&membership.controller("memory"), cgroups.memory.as_deref()?, Version::One)
 }
 
-/// The group itself, or the nearest ancestor that has a limit.
-fn nearest(mount: &Path, path: &str, version: Version) -> Option<(PathBuf, LimitedGroup)> {
-    ancestors(path).find_map(|path| {
+/// Of the group and its ancestors the one that is allowed the least, the nearest of those with as little.
+fn tightest(mount: &Path, path: &str, version: Version) -> Option<(PathBuf, LimitedGroup)> {
+    let limited = ancestors(path).filter_map(|path| {
         let directory = mount.join(path);
-        limit_bytes(&directory, version)?;
-        Some((directory, LimitedGroup { cgroup: format!("/{path}"), pids: Vec::new(), version }))
-    })
+        let bytes = limit_bytes(&directory, version)?;
+        Some((bytes, directory, LimitedGroup { cgroup: format!("/{path}"), pids: Vec::new(), version }))
+    });
+    limited.min_by_key(|(bytes, ..)| *bytes).map(|(_, directory, group)| (directory, group))
 }
 
 fn limit_bytes(directory: &Path, version: Version) -> Option<u64> {
@@ -166,7 +167,7 @@ mod tests {
     #[test]
     fn version_2_counts_events_refaults_and_stalls() {
         let tree = Tree::new("0::/slice/web\n");
-        tree.file("cg/slice/web/memory.max", "max\n");
+        tree.file("cg/slice/web/memory.max", "200000000\n");
         tree.file("cg/slice/web/memory.high", "max\n");
         tree.file("cg/slice/memory.max", "134217728\n");
         tree.file("cg/slice/memory.high", "100000000\n");

@@ -9,7 +9,7 @@ use crate::kernel_files::{KernelPaths, Pid, read, read_or_empty};
 use crate::proc::named;
 use crate::proc::process::Cgroups;
 
-/// Finds and samples the nearest limited cgroup of a process.
+/// Finds and samples the limited cgroup of a process: of its own and those around it, the one with the fewest processors.
 #[derive(Debug)]
 pub(super) struct QuotaSampler {
     membership: Membership,
@@ -64,14 +64,14 @@ impl QuotaSampler {
 
     fn version_2(&self, cgroups: &Cgroups) -> Option<LimitedGroup> {
         let path = cgroups.unified.as_deref()?;
-        self.membership.unified_mounts().iter().find_map(|mount| nearest(mount, path, cores_of_version_2))
+        self.membership.unified_mounts().iter().find_map(|mount| tightest(mount, path, cores_of_version_2))
     }
 
     fn version_1(&self, cgroups: &Cgroups) -> Option<LimitedGroup> {
         let path = cgroups.cpu.as_deref()?;
         let accounts = ["cpu,cpuacct", "cpuacct"].map(|name| self.membership.controller(name));
         let mounts = ["cpu,cpuacct", "cpu"].map(|name| self.membership.controller(name));
-        let mut group = mounts.iter().find_map(|mount| nearest(mount, path, cores_of_version_1))?;
+        let mut group = mounts.iter().find_map(|mount| tightest(mount, path, cores_of_version_1))?;
         let relative = group.cgroup.trim_start_matches('/').to_owned();
         let account = accounts.into_iter().map(|mount| mount.join(&relative).join("cpuacct.usage"));
         group.usage = account.into_iter().find(|file| file.exists()).or(Some(PathBuf::new()));
@@ -86,13 +86,15 @@ fn usage_us(group: &LimitedGroup, stat: &str) -> u64 {
     }
 }
 
-/// The group itself, or the nearest ancestor that has a limit.
-fn nearest(mount: &Path, path: &str, cores_of: fn(&Path) -> Option<f64>) -> Option<LimitedGroup> {
-    ancestors(path).find_map(|path| {
+/// Of the group and its ancestors the one with the fewest processors, the nearest of those with as few: a group that is
+/// allowed more than those around it does not get it.
+fn tightest(mount: &Path, path: &str, cores_of: fn(&Path) -> Option<f64>) -> Option<LimitedGroup> {
+    let limited = ancestors(path).filter_map(|path| {
         let directory = mount.join(path);
         let cores = cores_of(&directory)?;
         Some(LimitedGroup { cgroup: format!("/{path}"), cores, directory, usage: None })
-    })
+    });
+    limited.min_by(|one, other| one.cores.total_cmp(&other.cores))
 }
 
 /// The limit in `cpu.max`, which holds a quota (or `max`) and a period, microseconds.
@@ -125,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn version_2_takes_the_nearest_limited_ancestor() {
+    fn version_2_takes_the_nearest_of_the_tightest_limits() {
         let tree = Tree::new("0::/slice/web/one\n");
-        tree.file("cg/slice/web/one/cpu.max", "max 100000\n");
+        tree.file("cg/slice/web/one/cpu.max", "200000 100000\n");
         tree.file("cg/slice/web/cpu.max", "150000 100000\n");
-        tree.file("cg/slice/cpu.max", "10000 100000\n");
+        tree.file("cg/slice/cpu.max", "75000 50000\n");
         tree.file(
             "cg/slice/web/cpu.stat",
             "usage_usec 900\nuser_usec 1\nnr_periods 8\nnr_throttled 3\nthrottled_usec 77\n",
