@@ -123,7 +123,8 @@ impl FromStr for Url {
 
 impl From<Url> for (String, Option<Credentials>) {
     fn from(url: Url) -> Self {
-        (url.to_string(), url.credentials)
+        // Not the text that is shown, which lacks the values of the query.
+        (url.inner.into(), url.credentials)
     }
 }
 
@@ -280,6 +281,13 @@ mod tests {
         }
         assert_eq!(shown_path("/p?a=${size}&b=c"), "/p?a=${size}&b=***");
         assert_eq!(url("http://h/p?a=1").path(), "/p?a=1", "it is sent");
+    }
+
+    #[test]
+    fn another_generator_gets_the_values_of_a_query_and_the_credentials() {
+        let here = url("http://joe:pw@h/p?token=x");
+        let (text, credentials) = here.clone().into();
+        assert_eq!(Url::try_from((text, credentials)), Ok(here));
     }
 
     #[test]
