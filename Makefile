@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize truth manual power-cuts kill-campaign packages packages-check container-check release
+.PHONY: test lint setup build size bench sanitize fuzz truth manual power-cuts kill-campaign packages packages-check container-check release
 
 # Formatting, lints, then every test, with what the tests need installed first; at last the sanitizer.
 test: setup lint
@@ -12,8 +12,7 @@ test: setup lint
 
 lint:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo check --quiet --manifest-path tool/wire/fuzz/Cargo.toml --target-dir target/fuzz --locked
+	cargo clippy --workspace --all-targets --features fuzz/libfuzzer --locked -- -D warnings
 
 # All unsafe code, the engine's on every concurrency model, and the parser under AddressSanitizer. The search for leaks
 # stays out: it needs ptrace(2), which a container may forbid. A compiler of the stable channel has the sanitizers, and
@@ -22,6 +21,11 @@ sanitize:
 	RUST_TEST_THREADS=4 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 \
 	  cargo test -p engine -p wire -p load -p observe --tests --locked --target $(shell rustc --print host-tuple) --target-dir target/asan \
 	  -- --skip instructions::
+
+# Searches with coverage for inputs that break what fuzz/src promises: ten minutes for each target, four hours for all.
+# FUZZ_SECONDS sets the time for each; `scripts/fuzz TARGET.. [SECONDS]` searches some.
+fuzz:
+	scripts/fuzz
 
 # Debian packages that the tests drive: real servers, a real browser, the tools for links and cgroups.
 setup:

@@ -61,7 +61,7 @@ impl Begun {
     fn of(plan: &RunPlan) -> Self {
         let mut experiment = plan.experiment.clone();
         experiment.file = std::path::absolute(&experiment.file).unwrap_or(experiment.file);
-        let elsewhere = (&plan.generators.endpoints, &plan.observe.endpoints);
+        let elsewhere = (&plan.generators.endpoints, &plan.observe.endpoints, &plan.fleet);
         Begun {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: format!("{experiment:?}"),
@@ -145,7 +145,12 @@ impl Journal {
 
     /// How long the trials took that the journal in this folder holds; `None`: there is no journal to go on with.
     pub fn spent(folder: &Path) -> Option<Duration> {
-        let (_, lines) = parsed(&fs::read_to_string(folder.join(NAME)).ok()?)?;
+        Self::spent_by(&fs::read_to_string(folder.join(NAME)).ok()?)
+    }
+
+    /// The same of a journal with this text.
+    pub fn spent_by(text: &str) -> Option<Duration> {
+        let (_, lines) = parsed(text)?;
         let took = lines.iter().map(|line| line.took_s).sum();
         Some(Duration::try_from_secs_f64(took).unwrap_or_default())
     }
@@ -227,6 +232,7 @@ mod tests {
             profile: None,
             generators: Generators::default(),
             observe: Observe::default(),
+            fleet: None,
         }
     }
 

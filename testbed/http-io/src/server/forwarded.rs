@@ -40,11 +40,12 @@ fn element(mut rest: &str) -> Option<(Hop, &str)> {
             _ => {}
         }
         let after = after.trim_start();
-        match after.split_at_checked(1) {
-            None => return Some((hop, "")),
-            Some((";", more)) => rest = more,
-            Some((",", more)) => return Some((hop, more.trim_start())),
-            Some(_) => return None,
+        if after.is_empty() {
+            return Some((hop, ""));
+        }
+        match after.strip_prefix(';') {
+            Some(more) => rest = more,
+            None => return after.strip_prefix(',').map(|more| (hop, more.trim_start())),
         }
     }
 }
@@ -144,6 +145,15 @@ mod tests {
                 assert_ne!(read.and_then(|all| *all.last()?), ip("9.9.9.9"), "{open}, {added}");
             }
         }
+    }
+
+    #[test]
+    fn a_character_outside_ascii_behind_a_quote_does_not_hide_what_a_proxy_adds() {
+        assert_eq!(read(&["for=\"9.9.9.9\"\u{e9}, for=192.0.2.1"]), None);
+        assert_eq!(
+            addresses(&["for=\"9.9.9.9\" , for=192.0.2.1"]),
+            Some(vec![ip("9.9.9.9"), ip("192.0.2.1")])
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use exchange::Exchange;
 pub use hosts::Hosts;
 pub use options::HttpOptions;
 pub use prepared::Prepared;
-pub use proxies::{Network, NetworkError, Proxies, Requester};
+pub use proxies::{Network, NetworkError, Proxies, Requester, UnclearRequester};
 pub use response_writer::{Chunks, ResponseWriter};
 pub use secured::{HTTPS_ONLY, Secured, SecuredService};
 

@@ -38,7 +38,7 @@ pub struct Requester {
 /// What the proxy and the client behind it say of the client's address does not go together, so that there is no telling
 /// who the client is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum UnclearRequester {
+pub enum UnclearRequester {
     /// One of the two fields came from the client, and passed the proxy.
     #[error("Forwarded and X-Forwarded-For name different clients")]
     Contradiction,
@@ -86,11 +86,7 @@ impl Proxies {
     ///
     /// # Errors
     /// When a trusted proxy's word cannot be told from the client's.
-    pub(crate) fn requester(
-        &self,
-        peer: IpAddr,
-        head: RequestHead<'_>,
-    ) -> Result<Requester, UnclearRequester> {
+    pub fn requester(&self, peer: IpAddr, head: RequestHead<'_>) -> Result<Requester, UnclearRequester> {
         if !self.trust(peer) {
             return Ok(Requester::direct(peer));
         }

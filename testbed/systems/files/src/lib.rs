@@ -32,9 +32,13 @@ mod service;
 mod writing;
 
 pub use self::{
-    access::permissions::{Permissions, PermissionsError},
+    access::{
+        permissions::{Permissions, PermissionsError},
+        session::session_token,
+    },
     error::FilesError,
     options::{AccountsBackend, Options, UploadOptions, Uploaders, check},
     routes::FilesHandler,
     service::{FilesFactory, factory},
+    writing::{UploadHeaders, rewritten_record, rewritten_usage},
 };

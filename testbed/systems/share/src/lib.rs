@@ -20,4 +20,5 @@ mod refusal;
 pub use self::{
     entry::{Content, InvalidContent, InvalidName, NAME_LEN_MAX, NAME_WORDS_MAX, Name},
     group::{Exposed, IDENTITY, Key, KeyError, ListError, Members, check_exposure},
+    query::parse_results,
 };

@@ -22,5 +22,5 @@ pub use self::{
     error::PeerError,
     options::{IndexChoice, Options, own_key},
     service::{PeerFactory, PeerHandler, factory},
-    shared::walk::is_hidden,
+    shared::{journal::rewritten_journal, walk::is_hidden},
 };

@@ -98,8 +98,9 @@ struct UncheckedResult {
     peers: Vec<SocketAddr>,
 }
 
-/// Parses the response to a search. Leaves out files with an invalid name or hash, or an impossible size.
-pub(crate) fn parse_results(body: &[u8]) -> Option<Vec<SearchResult>> {
+/// Parses the response of a peer or an index to a search. Leaves out files with an invalid name or hash, or an impossible
+/// size. `None` if it is no such response.
+pub fn parse_results(body: &[u8]) -> Option<Vec<SearchResult>> {
     let response: SearchResponse = serde_json::from_slice(body).ok()?;
     let checked = |file: UncheckedResult| {
         let entry =

@@ -35,10 +35,15 @@ pub(crate) fn authorization<'e, C: Connection>(exchange: &'e Exchange<'_, C>) ->
     }
 }
 
-/// The token in the cookie. None if there are several of its name: somebody else may have added one, and nothing tells which.
 fn token<'e, C: Connection>(exchange: &'e Exchange<'_, C>) -> Option<&'e [u8]> {
-    let name = name_of(exchange.came_encrypted()).as_bytes();
-    let cookies = exchange.header_all("cookie").flat_map(|header| header.split(|&byte| byte == b';'));
+    session_token(exchange.header_all("cookie"), exchange.came_encrypted())
+}
+
+/// Finds the token of a session in the values of the `Cookie` fields of a request, which came over TLS or not. `None` if
+/// there are several cookies of its name: somebody else may have added one, and nothing tells which.
+pub fn session_token<'h>(fields: impl Iterator<Item = &'h [u8]>, encrypted: bool) -> Option<&'h [u8]> {
+    let name = name_of(encrypted).as_bytes();
+    let cookies = fields.flat_map(|field| field.split(|&byte| byte == b';'));
     let mut values = cookies.filter_map(|cookie| cookie.trim_ascii().strip_prefix(name)?.strip_prefix(b"="));
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     match (values.next(), values.next()) {

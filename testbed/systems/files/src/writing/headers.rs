@@ -12,13 +12,13 @@ const DIGITS_MAX: usize = 15;
 
 /// What a request says about its upload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct UploadHeaders {
+pub struct UploadHeaders {
     /// `Upload-Complete`: whether the upload ends with this request. Only uploads with this field can be resumed.
-    pub(crate) complete: Option<bool>,
+    pub complete: Option<bool>,
     /// `Upload-Offset`: where the body belongs, bytes.
-    pub(crate) offset: Option<u64>,
+    pub offset: Option<u64>,
     /// `Upload-Length`: length of the complete upload, bytes.
-    pub(crate) length: Option<u64>,
+    pub length: Option<u64>,
 }
 
 impl UploadHeaders {
@@ -32,27 +32,35 @@ impl UploadHeaders {
                 "Content-Range is not supported in uploads; resume with Upload-Complete and Upload-Offset",
             ));
         }
-        let mut fields = Self::default();
-        for (name, value) in exchange.headers() {
-            fields.read(name, value)?;
-        }
-        Ok(fields)
+        Self::parse(exchange.headers()).map_err(Refusal::Request)
     }
 
-    fn read(&mut self, name: &str, value: &[u8]) -> Result<(), Refusal> {
+    /// Parses those of these fields, names and values, that are about uploads.
+    ///
+    /// # Errors
+    /// What is wrong, when one of them is repeated or invalid.
+    pub fn parse<'h>(fields: impl Iterator<Item = (&'h str, &'h [u8])>) -> Result<Self, &'static str> {
+        let mut parsed = Self::default();
+        for (name, value) in fields {
+            parsed.read(name, value)?;
+        }
+        Ok(parsed)
+    }
+
+    fn read(&mut self, name: &str, value: &[u8]) -> Result<(), &'static str> {
         let repeated = if name.eq_ignore_ascii_case("upload-complete") {
-            let complete = boolean(value).ok_or(Refusal::Request("Upload-Complete must be ?0 or ?1"))?;
+            let complete = boolean(value).ok_or("Upload-Complete must be ?0 or ?1")?;
             self.complete.replace(complete).is_some()
         } else if name.eq_ignore_ascii_case("upload-offset") {
-            let offset = integer(value).ok_or(Refusal::Request("Upload-Offset must be a number of bytes"))?;
+            let offset = integer(value).ok_or("Upload-Offset must be a number of bytes")?;
             self.offset.replace(offset).is_some()
         } else if name.eq_ignore_ascii_case("upload-length") {
-            let length = integer(value).ok_or(Refusal::Request("Upload-Length must be a number of bytes"))?;
+            let length = integer(value).ok_or("Upload-Length must be a number of bytes")?;
             self.length.replace(length).is_some()
         } else {
             false
         };
-        if repeated { Err(Refusal::Request("a field of the upload is repeated")) } else { Ok(()) }
+        if repeated { Err("a field of the upload is repeated") } else { Ok(()) }
     }
 
     /// The length of the complete upload as far as this request says, whose body starts at `offset`.
@@ -129,10 +137,8 @@ mod tests {
 
     use super::*;
 
-    fn read(fields: &[(&str, &str)]) -> Result<UploadHeaders, Refusal> {
-        let mut read = UploadHeaders::default();
-        fields.iter().try_for_each(|(name, value)| read.read(name, value.as_bytes()))?;
-        Ok(read)
+    fn read(fields: &[(&str, &str)]) -> Result<UploadHeaders, &'static str> {
+        UploadHeaders::parse(fields.iter().map(|(name, value)| (*name, value.as_bytes())))
     }
 
     #[test]

@@ -12,3 +12,5 @@ mod upload;
 pub(crate) mod uploads;
 mod usage;
 pub(crate) mod writer;
+
+pub use self::{headers::UploadHeaders, staging::rewritten_record, usage::rewritten_usage};

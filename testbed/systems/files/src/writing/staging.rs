@@ -289,7 +289,11 @@ impl Record {
         };
         let mut text = Vec::new();
         file.take(RECORD_LEN_MAX).read_to_end(&mut text)?;
-        Ok(serde_json::from_slice(&text).ok())
+        Ok(Self::parse(&text))
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice(text).ok()
     }
 
     /// Writes the record atomically: a power failure leaves it or the one before.
@@ -325,6 +329,12 @@ impl Record {
         let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
         PartId::parse(name.strip_suffix(RECORD_ENDING)?)
     }
+}
+
+/// What the server would write in place of the record of an upload that holds this. `None` where it takes the record for
+/// missing.
+pub fn rewritten_record(text: &[u8]) -> Option<Vec<u8>> {
+    serde_json::to_vec(&Record::parse(text)?).ok()
 }
 
 fn name(id: &PartId) -> String {

@@ -230,7 +230,16 @@ fn read(file: &File) -> Option<Stored> {
     let length = file.metadata().ok()?.len().min(LEN_MAX);
     let mut text = vec![0; usize::try_from(length).ok()?];
     file.read_exact_at(&mut text, 0).ok()?;
-    serde_json::from_slice(&text).ok()
+    parse(&text)
+}
+
+fn parse(text: &[u8]) -> Option<Stored> {
+    serde_json::from_slice(text).ok()
+}
+
+/// What the server would write in place of a usage file that holds this. `None` where it takes the file for missing.
+pub fn rewritten_usage(text: &[u8]) -> Option<Vec<u8>> {
+    serde_json::to_vec(&parse(text)?).ok()
 }
 
 /// Locks a usage file.

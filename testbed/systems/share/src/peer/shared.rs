@@ -3,7 +3,7 @@
 mod catalogue;
 mod failures;
 pub(crate) mod hashing;
-mod journal;
+pub(crate) mod journal;
 pub(crate) mod outboards;
 pub(crate) mod partial;
 #[cfg(test)]

@@ -55,14 +55,11 @@ enum Line {
 impl Journal {
     /// Opens a journal and reads it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let mut known = Known::default();
-        let text = match fs::read(path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        let known = match fs::read(path) {
+            Ok(bytes) => Known::read(&bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Known::default(),
             Err(error) => return Err(error),
         };
-        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        lines.for_each(|line| known.learn(line));
         let (file, lines) = (rewrite(path, &known)?, known.len());
         Ok(Self { path: path.to_owned(), inner: Mutex::new(Contents { file, lines, known }) })
     }
@@ -148,6 +145,12 @@ impl Journal {
 }
 
 impl Known {
+    fn read(bytes: &[u8]) -> Self {
+        let (mut known, text) = (Self::default(), String::from_utf8_lossy(bytes));
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).for_each(|line| known.learn(line));
+        known
+    }
+
     fn learn(&mut self, line: Line) {
         match line {
             Line::Content { path, state, hash } => {
@@ -178,6 +181,14 @@ impl Known {
         let removed = self.removed.iter().map(|path| Line::Removed { path: path.clone() });
         self.contents.iter().map(content).chain(removed)
     }
+}
+
+/// The lines that a peer would write in place of a journal that holds this, sorted.
+pub fn rewritten_journal(bytes: &[u8]) -> Vec<String> {
+    let known = Known::read(bytes);
+    let mut lines: Vec<_> = known.lines().filter_map(|line| serde_json::to_string(&line).ok()).collect();
+    lines.sort_unstable();
+    lines
 }
 
 /// Writes a new file and renames it, so that a crash leaves either the old or the new one intact.

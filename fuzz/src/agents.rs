@@ -1,0 +1,97 @@
+//! The stream between nstar and its agents: each end takes what the other sends for a stranger's.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use agent::protocol::{Command, Commands, Greeting, Packer, Report, Reports, command};
+
+/// Most pieces that a stream comes in.
+const PIECES_MAX: usize = 64;
+
+pub(crate) fn greeting(bytes: &[u8]) {
+    let whole = greeted([bytes]);
+    assert_eq!(whole, greeted(bytes.chunks(1)), "in pieces of 1 byte");
+}
+
+/// What followed the greeting, or `None` until that is complete. Errors only tell how far the stream was read.
+fn greeted<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> Result<Option<Vec<u8>>, ()> {
+    let (mut greeting, mut after) = (Greeting::default(), None::<Vec<u8>>);
+    for piece in pieces {
+        match &mut after {
+            Some(after) => after.extend_from_slice(piece),
+            None => after = greeting.push(piece).map_err(|error| is_shown(&error.to_string()))?,
+        }
+    }
+    Ok(after)
+}
+
+fn is_shown(message: &str) {
+    assert!(!message.contains(char::is_control), "a terminal would obey: {message:?}");
+}
+
+/// What came out of a stream: its messages, each by the hash of its bytes, as they may be long, and whether an error ended it.
+type Seen = (Vec<u64>, bool);
+
+pub(crate) fn reports(bytes: &[u8]) {
+    same_in_any_pieces(bytes, |pieces| {
+        let (mut reports, mut seen) = (Reports::default(), Vec::new());
+        for piece in pieces {
+            reports.push(piece);
+            loop {
+                match reports.next_report() {
+                    Ok(Some((report, _))) => seen.push(report_again(&report)),
+                    Ok(None) => break,
+                    Err(_) => return (seen, true),
+                }
+            }
+        }
+        (seen, false)
+    });
+}
+
+/// Packs a report and unpacks it, which must not change it.
+fn report_again(report: &Report) -> u64 {
+    let Some(packed) = Packer::default().pack(report) else { return 0 };
+    let mut reports = Reports::default();
+    reports.push(&packed);
+    let (again, _) = reports.next_report().expect("what was packed can be read").expect("all of it");
+    assert_eq!(Packer::default().pack(&again).as_ref(), Some(&packed), "it arrives changed");
+    hash(&packed)
+}
+
+pub(crate) fn commands(bytes: &[u8]) {
+    same_in_any_pieces(bytes, |pieces| {
+        let (mut commands, mut seen) = (Commands::default(), Vec::new());
+        for piece in pieces {
+            commands.push(piece);
+            loop {
+                match commands.next_command() {
+                    Ok(Some(command)) => seen.push(command_again(&command)),
+                    Ok(None) => break,
+                    Err(_) => return (seen, true),
+                }
+            }
+        }
+        (seen, false)
+    });
+}
+
+fn command_again(read: &Command) -> u64 {
+    let Ok(sent) = command(read) else { return 0 };
+    let mut commands = Commands::default();
+    commands.push(&sent);
+    let again = commands.next_command().expect("what was sent can be read").expect("all of it");
+    assert_eq!(command(&again).as_ref(), Ok(&sent), "it arrives changed");
+    hash(&sent)
+}
+
+fn same_in_any_pieces(stream: &[u8], read: impl Fn(&[&[u8]]) -> Seen) {
+    let step = stream.len() / PIECES_MAX + 1;
+    let pieces: Vec<_> = stream.chunks(step).collect();
+    assert_eq!(read(&[stream]), read(&pieces), "in pieces of {step} bytes");
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
