@@ -1,20 +1,23 @@
-//! Measures how the cost of a search grows with the number of peers: networks of 100, 1 000 and 10 000 peers in one
-//! process.
+//! Measures how the cost of a search grows with the number of peers, and what becomes of searches while peers come and go:
+//! networks of up to 100 000 peers in one process.
 //!
 //! The peers run the real code: libp2p's swarm, its Kademlia and its streams, the driver and the node. Only what is beneath
 //! is simulated: connections are pipes in memory ([`wire`]), and routing tables are filled with what the peers would have
-//! learnt ([`world`]). A peer starts when it is first connected to, so that one that is never asked costs nothing.
+//! learnt ([`world`]). A peer starts when it is connected to, and stops at the end of a search unless it holds records, so
+//! that most cost nearly nothing.
 
+mod churn;
+mod sessions;
 mod wire;
 mod world;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use libp2p_kad::K_VALUE;
 use share::entry::{Entry, Query};
 use tokio::runtime::Builder;
 
-use self::world::World;
+use self::world::{Setting, World};
 use crate::{
     kademlia::PeerNode,
     key::Key,
@@ -22,6 +25,8 @@ use crate::{
     testing::entry,
 };
 
+/// Longer than any search in a network in which all peers stay.
+const LIFE: Duration = Duration::from_secs(3600);
 const PUBLISHERS: usize = 12;
 /// Each publisher's file is searched for by name, by content and by word.
 const SEARCHES: usize = 3 * PUBLISHERS;
@@ -55,6 +60,12 @@ struct Wanted {
     owner: usize,
 }
 
+/// The three queries that find a file: by name, by content and by word.
+fn queries(file: &Entry) -> [Query; 3] {
+    let word = Query::words(&file.name.to_string()).unwrap();
+    [Query::Name(file.name.clone()), Query::Content(file.content), word]
+}
+
 /// Registers a file at some peers, each with a one-word name.
 async fn register(world: &Arc<World>) -> Vec<Wanted> {
     let step = world.len() / PUBLISHERS;
@@ -63,12 +74,8 @@ async fn register(world: &Arc<World>) -> Vec<Wanted> {
         let file = entry(&format!("song{owner}"), &format!("bytes of {owner}"));
         let node = world.act(owner);
         node.register(std::slice::from_ref(&file)).await;
-        let queries = [
-            Query::Name(file.name.clone()),
-            Query::Content(file.content),
-            Query::words(&file.name.to_string()).unwrap(),
-        ];
-        wanted.extend(queries.map(|query| Wanted { query, file: file.clone(), owner }));
+        world.rest().await;
+        wanted.extend(queries(&file).map(|query| Wanted { query, file: file.clone(), owner }));
     }
     wanted
 }
@@ -86,7 +93,9 @@ async fn search(world: &Arc<World>, searcher: usize, wanted: &Wanted) -> (usize,
     assert_eq!(found.len(), 1, "{searcher} searches for {:?}", wanted.query);
     assert_eq!((&found[0].entry, &found[0].peers[..]), (&wanted.file, &[wire::at(wanted.owner)][..]));
     let key = Key::of_query(&wanted.query).unwrap();
-    (hops(world, searcher, &key, &world.dialled()), asked(&node) - before)
+    let cost = (hops(world, searcher, &key, &world.dialled()), asked(&node) - before);
+    world.rest().await;
+    cost
 }
 
 /// The longest distance to a holder of a key: a peer is one hop further than the nearest of the peers reached before it that
@@ -115,7 +124,7 @@ fn hops(world: &World, searcher: usize, key: &Key, dialled: &[usize]) -> usize {
 
 /// Registers files in a network, and searches for them.
 async fn simulate_searches(placement: Placement, peers: usize) -> Cost {
-    let world = World::new(placement, peers);
+    let world = World::new(&Setting { placement, peers, life: LIFE, churn: None });
     let wanted = register(&world).await;
     let (mut known, mut hops, mut messages) = (0, 0, 0);
     for (number, wanted) in wanted.iter().enumerate() {
@@ -131,20 +140,25 @@ async fn simulate_searches(placement: Placement, peers: usize) -> Cost {
     Cost { placement, peers, known, hops, messages }
 }
 
-/// Simulates in a separate runtime, so that everything is gone afterwards.
-fn simulate(placement: Placement, peers: usize) -> Cost {
+/// Runs in a separate runtime, so that everything is gone afterwards.
+fn alone<T>(simulation: impl Future<Output = T>) -> T {
     // Time stands still while anything runs. Otherwise a slow machine would ask more holders than necessary.
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let cost = runtime.block_on(simulate_searches(placement, peers));
+    runtime.block_on(simulation)
+}
+
+/// Measures the cost of a search, and prints it.
+fn simulate(placement: Placement, peers: usize) -> Cost {
+    let cost = alone(simulate_searches(placement, peers));
     let Cost { known, hops, messages, .. } = &cost;
     println!("{:>12} {peers:>8} {known:>8.0} {hops:>8.2} {messages:>8.1}", format!("{:?}", cost.placement));
     cost
 }
 
-#[test]
-fn the_cost_of_a_search_grows_as_the_logarithm_of_the_number_of_peers() {
+/// Measures networks of these sizes, each larger than the one before.
+fn expect_logarithmic_cost<const SIZES: usize>(sizes: [usize; SIZES]) {
     println!("{:>12} {:>8} {:>8} {:>8} {:>8}", "placement", "peers", "known", "hops", "messages");
-    let costs = [100, 1_000, 10_000].map(|peers| simulate(Placement::Nearest, peers));
+    let costs = sizes.map(|peers| simulate(Placement::Nearest, peers));
     for cost in &costs {
         // Each hop leads to one of as many peers as a bucket holds, and so that much nearer (Maymounkov and Mazieres, 2002).
         let bound = 1.0 + cost.log() / (K_VALUE.get() as f64).log2();
@@ -155,6 +169,18 @@ fn the_cost_of_a_search_grows_as_the_logarithm_of_the_number_of_peers() {
         assert!(more.hops / more.log() <= SLACK * fewer.hops / fewer.log(), "{costs:?}");
         assert!(more.messages / more.log() <= SLACK * fewer.messages / fewer.log(), "{costs:?}");
     }
+}
+
+#[test]
+fn the_cost_of_a_search_grows_as_the_logarithm_of_the_number_of_peers() {
+    expect_logarithmic_cost([100, 1_000, 10_000]);
+}
+
+#[test]
+#[ignore = "takes minutes, and is for a release build"]
+fn at_scale() {
+    expect_logarithmic_cost([1_000, 10_000, 100_000]);
+    churn::print_at_scale([1_000, 10_000, 100_000]);
 }
 
 #[test]

@@ -133,7 +133,8 @@ impl Table {
         self.placement.members_max().filter(|most| self.len() >= *most)
     }
 
-    fn others(&self) -> RwLockReadGuard<'_, Vec<Position>> {
+    /// The other known peers.
+    pub(super) fn others(&self) -> RwLockReadGuard<'_, Vec<Position>> {
         // Nothing panics while it is held.
         self.others.read().unwrap_or_else(PoisonError::into_inner)
     }

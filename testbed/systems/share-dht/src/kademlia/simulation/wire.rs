@@ -45,8 +45,8 @@ pub(super) trait Peers: Send + Sync {
     /// The id of a peer.
     fn id(&self, peer: usize) -> PeerId;
 
-    /// Connects one peer to another. Returns the near end of the pipe.
-    fn connect(self: Arc<Self>, from: usize, to: usize) -> BoxFuture<'static, End>;
+    /// Connects one peer to another. Returns the near end of the pipe, or why there is none.
+    fn connect(self: Arc<Self>, from: usize, to: usize) -> BoxFuture<'static, io::Result<End>>;
 }
 
 /// The connections of one peer.
@@ -72,7 +72,7 @@ impl Wire {
 }
 
 async fn dialled(peers: Arc<dyn Peers>, from: usize, to: usize) -> io::Result<Connection> {
-    let end = Arc::clone(&peers).connect(from, to).await;
+    let end = Arc::clone(&peers).connect(from, to).await?;
     Ok((peers.id(to), StreamMuxerBox::new(libp2p_yamux::Config::default().upgrade_outbound(end, "").await?)))
 }
 
