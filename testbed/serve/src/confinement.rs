@@ -1,5 +1,5 @@
-//! What the process of a server gives up once it is bound to its address: root, new privileges, core dumps, and files that
-//! are not its own.
+//! What the process of a server gives up once it is bound to its address: root, new privileges, core dumps, files that are
+//! not its own, and system calls that servers never make.
 //!
 //! `PR_SET_DUMPABLE` stays as it is: without it nobody but root could observe the server through `/proc`.
 
@@ -14,6 +14,7 @@ use std::{
 };
 
 use clap::Args;
+use engine::Model;
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
     RulesetError, RulesetStatus, path_beneath_rules,
@@ -22,6 +23,8 @@ use nix::unistd::{Gid, Uid, User};
 use nstar::exit::Failure;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use store::Database;
+
+use crate::system_calls::keep_to_calls_of;
 
 /// Flags for the rights of the process.
 #[derive(Debug, Args)]
@@ -34,6 +37,10 @@ pub struct Rights {
     /// serves, its database, its certificates and what it reads of the system
     #[arg(long)]
     pub all_files: bool,
+    /// Leave the process all system calls; otherwise seccomp, where the kernel has it, refuses those that servers never make,
+    /// such as running a program and, but for models that fork, making a process
+    #[arg(long)]
+    pub all_system_calls: bool,
 }
 
 /// The files of a server. Everything below a folder belongs to it.
@@ -119,7 +126,18 @@ const SYSTEM_WRITES: [&str; 1] = ["/dev/null"];
 #[derive(Debug)]
 pub(crate) struct Confinement {
     user: Option<String>,
+    calls: CallAccess,
     files: FileAccess,
+}
+
+/// Which system calls the process can still make.
+#[derive(Debug, PartialEq, Eq)]
+enum CallAccess {
+    OfServers,
+    /// All, because that was asked for.
+    AsAsked,
+    /// All, because the kernel cannot refuse any.
+    NoSeccomp,
 }
 
 /// Which files the process can still reach.
@@ -138,6 +156,11 @@ impl Display for Confinement {
             write!(f, "user {user}, ")?;
         }
         f.write_str("no new privileges, no core dumps, ")?;
+        f.write_str(match self.calls {
+            CallAccess::OfServers => "no system calls that servers never make (seccomp), ",
+            CallAccess::AsAsked => "all system calls, ",
+            CallAccess::NoSeccomp => "all system calls (the kernel refuses seccomp), ",
+        })?;
         f.write_str(match self.files {
             FileAccess::Own => "only its own files (Landlock)",
             FileAccess::AsAsked => "all files of its user",
@@ -177,8 +200,8 @@ pub(crate) fn leave_root(rights: &Rights, files: &ServerFiles) -> Result<Option<
     Ok(user.map(|user| user.name).filter(|name| is_root || name != ROOT).or(is_root.then(|| ROOT.to_owned())))
 }
 
-/// Gives up what the server does not need, as `user` if it became one. No other thread may run yet: each has rights of its
-/// own.
+/// Gives up what a server that runs as one of `models` does not need, as `user` if it became one. No other thread may run
+/// yet: each has rights of its own, and those that it starts inherit them, as processes do.
 ///
 /// # Errors
 /// When the system refuses what every kernel can do.
@@ -186,11 +209,13 @@ pub(crate) fn confine(
     rights: &Rights,
     files: &ServerFiles,
     user: Option<String>,
+    models: &[Model],
 ) -> Result<Confinement, Failure> {
     rustix::thread::set_no_new_privs(true).map_err(Failure::failed)?;
     forbid_core_dumps()?;
     let files = if rights.all_files { FileAccess::AsAsked } else { keep_to(files)? };
-    Ok(Confinement { user, files })
+    let calls = if rights.all_system_calls { CallAccess::AsAsked } else { refuse_calls(models) };
+    Ok(Confinement { user, calls, files })
 }
 
 fn known(name: &str) -> Result<User, Failure> {
@@ -276,6 +301,20 @@ fn keep_to(files: &ServerFiles) -> Result<FileAccess, Failure> {
     }
 }
 
+/// Leaves the process the system calls of a server that runs as one of `models`, where the kernel can do so.
+fn refuse_calls(models: &[Model]) -> CallAccess {
+    match keep_to_calls_of(models) {
+        Ok(()) => CallAccess::OfServers,
+        Err(error) => {
+            nstar::exit::warn(format_args!(
+                "this kernel refuses the server no system calls (seccomp): its user's rights alone decide what it does \
+                 ({error})"
+            ));
+            CallAccess::NoSeccomp
+        }
+    }
+}
+
 fn landlocked(files: &ServerFiles) -> Result<RulesetStatus, RulesetError> {
     let reading: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir;
     let authorities = AUTHORITIES.iter().filter_map(env::var_os).map(PathBuf::from);
@@ -300,7 +339,7 @@ mod tests {
     use super::*;
 
     fn rights(user: Option<&str>) -> Rights {
-        Rights { user: user.map(str::to_owned), all_files: false }
+        Rights { user: user.map(str::to_owned), all_files: false, all_system_calls: false }
     }
 
     #[test]
@@ -356,12 +395,16 @@ mod tests {
 
     #[test]
     fn what_was_given_up_is_said() {
-        let said =
-            |user: Option<&str>, files| Confinement { user: user.map(str::to_owned), files }.to_string();
+        let said = |user: Option<&str>, calls, files| {
+            Confinement { user: user.map(str::to_owned), calls, files }.to_string()
+        };
         assert_eq!(
-            said(Some("www"), FileAccess::Own),
-            "user www, no new privileges, no core dumps, only its own files (Landlock)"
+            said(Some("www"), CallAccess::OfServers, FileAccess::Own),
+            "user www, no new privileges, no core dumps, no system calls that servers never make (seccomp), only its own \
+             files (Landlock)"
         );
-        assert!(said(None, FileAccess::NoLandlock).ends_with("the kernel has no Landlock"));
+        let little = said(None, CallAccess::NoSeccomp, FileAccess::NoLandlock);
+        assert!(little.contains("all system calls (the kernel refuses seccomp)"), "{little}");
+        assert!(little.ends_with("the kernel has no Landlock"), "{little}");
     }
 }

@@ -47,6 +47,7 @@ mod log_file;
 mod served_folder;
 mod server_process;
 mod service_manager;
+mod system_calls;
 mod upkeep;
 pub mod values;
 

@@ -140,7 +140,8 @@ impl<'a> ServerProcess<'a> {
         for renewed in [&encryption.tls_cert, &encryption.tls_key].into_iter().flatten() {
             self.files.reads_beside(renewed);
         }
-        let confinement = confinement::confine(&self.flags.rights, &self.files, self.user.take())?;
+        let models = &self.flags.concurrency.engine;
+        let confinement = confinement::confine(&self.flags.rights, &self.files, self.user.take(), models)?;
         http_io::health::describe_process(&confinement.to_string());
         self.confinement = Some(confinement);
         Ok(())

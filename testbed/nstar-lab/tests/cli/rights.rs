@@ -1,10 +1,10 @@
-//! What servers give up: root, new privileges, core dumps, files that are not theirs. And how they are started and watched
-//! by a manager of services.
+//! What servers give up: root, new privileges, core dumps, files that are not theirs, system calls that they never make. And
+//! how they are started and watched by a manager of services.
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
-    net::{TcpListener, UdpSocket},
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream, UdpSocket},
     os::{
         fd::OwnedFd,
         unix::{
@@ -15,6 +15,8 @@ use std::{
     path::Path,
     process::{Child, Command, Stdio},
 };
+
+use engine::Model;
 
 use super::serve::{HEALTH, ask, listening};
 use crate::common::support::{PATIENCE, Place, is_root_or_skip};
@@ -190,6 +192,63 @@ fn who_does_not_want_files_confined_says_so() {
         "{confined}"
     );
     place.nstar(words.into_iter().chain(["--all-files"])).run().exits(0).says("all files of its user");
+}
+
+/// How many filters of system calls a process or thread has.
+fn filters(status: &str) -> u32 {
+    field(status, "Seccomp_filters").parse().expect("a number")
+}
+
+/// How many this process has, and so what it starts: a container may have set some.
+fn own_filters() -> u32 {
+    filters(&fs::read_to_string("/proc/self/status").expect("a status"))
+}
+
+/// Every model needs other calls.
+#[test]
+fn every_model_serves_without_the_system_calls_that_it_never_makes() {
+    let place = Place::beside_others();
+    for &model in Model::ALL {
+        let workers = if model.has_workers() { "--workers 2" } else { "" };
+        // Where io_uring is denied, the next one serves, and says the same.
+        let words = format!("serve sink --listen 127.0.0.1:0 --engine {model},epoll {workers}");
+        let mut server = place.nstar(words.split_whitespace().map(String::from)).start();
+        let address = listening(&mut server);
+        // Kept, so that the process of this connection is looked at too.
+        let mut client = BufReader::new(TcpStream::connect(&address).expect("a connection"));
+        client.get_ref().set_read_timeout(Some(PATIENCE)).expect("a time-out");
+        client.get_mut().write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+        let mut status = String::new();
+        client.read_line(&mut status).expect("an answer");
+        assert!(status.starts_with("HTTP/1.1 200"), "{model}: {status}");
+        let health = ask(&address, HEALTH);
+        if health.contains("the kernel refuses seccomp") {
+            return eprintln!("SKIPPED: this kernel has no seccomp");
+        }
+        assert!(health.contains("no system calls that servers never make (seccomp)"), "{model}: {health}");
+        let tasks = tasks(server.pid());
+        assert!(!tasks.is_empty());
+        for task in tasks {
+            assert_eq!(field(&task, "Seccomp"), "2", "{model}: {task}");
+            assert!(filters(&task) > own_filters(), "{model}: {task}");
+        }
+        drop(client);
+        server.signal("TERM");
+        server.finish().exits(0);
+    }
+}
+
+#[test]
+fn who_wants_all_system_calls_says_so() {
+    let place = Place::beside_others();
+    let words = ["serve", "sink", "--listen", "127.0.0.1:0", "--all-system-calls"];
+    let mut server = place.nstar(words).start();
+    let health = ask(&listening(&mut server), HEALTH);
+    assert!(health.contains("no core dumps, all system calls, "), "{health}");
+    let tasks = tasks(server.pid());
+    assert!(!tasks.is_empty() && tasks.iter().all(|task| filters(task) == own_filters()), "{tasks:?}");
+    server.signal("TERM");
+    server.finish().exits(0);
 }
 
 /// Starts a server with a descriptor to listen on, as systemd passes it.
