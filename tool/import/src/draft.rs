@@ -124,8 +124,9 @@ impl Draft {
         let numbered = (2..).map(|number| format!("{plain}_{number}"));
         let free = std::iter::once(plain.clone()).chain(numbered).find(|name| !is_taken(name));
         let value = free.unwrap_or(plain);
-        // A shell takes no name that begins with a digit.
-        let prefix = if value.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
+        // A shell takes no name that begins with a digit, and sets PWD itself.
+        let is_unfit = value == "pwd" || value.starts_with(|c: char| c.is_ascii_digit());
+        let prefix = if is_unfit { "_" } else { "" };
         let variable = format!("{prefix}{}", value.to_ascii_uppercase());
         self.left_out(LeftOut::Secret { name: name.into(), variable: variable.clone() });
         let slot = format!("${{{value}}}");
@@ -136,16 +137,28 @@ impl Draft {
 
     fn path(&mut self, url: &Url) -> String {
         let path = escaped(url.path());
-        let Some(query) = url.query() else {
-            return path;
-        };
-        let query = query.split('&').map(|part| {
+        match url.query() {
+            Some(query) => format!("{path}?{}", self.query(query)),
+            None => path,
+        }
+    }
+
+    /// The page that a request comes from, which may have a secret in its query.
+    fn referer(&mut self, text: &str) -> String {
+        match text.split_once('?') {
+            Some((page, query)) => format!("{}?{}", escaped(page), self.query(query)),
+            None => escaped(text),
+        }
+    }
+
+    fn query(&mut self, query: &str) -> String {
+        let parts = query.split('&').map(|part| {
             self.parameter(part, |part| {
                 // What stands for it is percent-encoded when it is sent.
                 form_urlencoded::parse(part.as_bytes()).next().map(|(_, value)| value.into_owned())
             })
         });
-        format!("{path}?{}", query.collect::<Vec<_>>().join("&"))
+        parts.collect::<Vec<_>>().join("&")
     }
 
     /// A part of a query or a form, with a slot in place of a secret, whose text `text_of` tells.
@@ -182,6 +195,7 @@ impl Draft {
         let hide = |(name, value): (String, String)| {
             let value = match is_secret(&name) && !value.is_empty() {
                 true => self.secret(&name, &value),
+                false if name.eq_ignore_ascii_case("referer") => self.referer(&value),
                 false => escaped(&value),
             };
             (name, value)
@@ -202,6 +216,10 @@ impl Draft {
         }
         let mut text = escaped(&text);
         for (name, secret) in found {
+            let Json::String(secret) = secret else {
+                self.left_out(LeftOut::SecretInBody { request: request.into(), name });
+                continue;
+            };
             // As it stands between its quotation marks.
             let whole = Json::from(secret).to_string();
             let inner = whole.get(1..whole.len() - 1).unwrap_or_default();
@@ -216,13 +234,12 @@ impl Draft {
     }
 }
 
-/// The texts in a JSON body whose names say that they are secrets.
-fn secrets_of(json: &Json, found: &mut Vec<(String, String)>) {
+/// The texts and numbers in a JSON body whose names say that they are secrets.
+fn secrets_of(json: &Json, found: &mut Vec<(String, Json)>) {
     match json {
         Json::Object(fields) => fields.iter().for_each(|(name, value)| match value {
-            Json::String(text) if is_secret(name) && !text.is_empty() => {
-                found.push((name.clone(), text.clone()));
-            }
+            Json::String(text) if text.is_empty() => {}
+            Json::String(_) | Json::Number(_) if is_secret(name) => found.push((name.clone(), value.clone())),
             value => secrets_of(value, found),
         }),
         Json::Array(items) => items.iter().for_each(|item| secrets_of(item, found)),

@@ -6,12 +6,31 @@ pub enum ImportError {
     /// It is not what can be imported.
     #[error(
         "this is neither a recording of a browser (HAR, whose top has `log`), nor the description of an API (OpenAPI 3 in \
-         JSON, whose top has `openapi`; YAML has to be converted), nor a curl command line, which begins with `curl`"
+         JSON or YAML, whose top has `openapi`), nor a curl command line, which begins with `curl`"
     )]
     Unknown,
     /// It is not JSON.
     #[error("not JSON: {0}")]
     Json(String),
+    /// It is no YAML that can be imported.
+    #[error("line {line}, column {column}: {reason}")]
+    Yaml {
+        /// The line, from 1.
+        line: u64,
+        /// The character in that line, from 1.
+        column: u64,
+        /// What is wrong there, and what to do.
+        reason: String,
+    },
+    /// It is too long for YAML.
+    #[error("a description in YAML may have {0} MiB at most: convert it to JSON, such as with `yq -o json`")]
+    Long(usize),
+    /// It seems to be YAML, which this program was built without.
+    #[error(
+        "this looks like YAML, which this program was built without (feature `yaml`): convert it to JSON, such as with \
+         `yq -o json`"
+    )]
+    NoYaml,
     /// It describes an API in another version.
     #[error("`openapi` must be 3.0 or 3.1: descriptions of Swagger 2 have to be converted first")]
     Version,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use url::{Url, form_urlencoded};
 
 use crate::draft::{Draft, Sent, header};
@@ -35,9 +35,9 @@ struct Entry {
 struct Asked {
     method: String,
     url: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     http_version: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     headers: Vec<Pair>,
     #[serde(default)]
     post_data: Option<PostData>,
@@ -46,18 +46,18 @@ struct Asked {
 #[derive(Deserialize)]
 struct Pair {
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     value: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PostData {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     mime_type: String,
     #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     params: Vec<Pair>,
     #[serde(default)]
     encoding: Option<String>,
@@ -65,8 +65,24 @@ struct PostData {
 
 #[derive(Deserialize, Default)]
 struct Response {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     status: i64,
+    /// Where a service worker had the response from, if one gave it.
+    #[serde(default, rename = "_serviceWorkerResponseSource")]
+    worker_source: Option<String>,
+}
+
+impl Entry {
+    /// Whether the server was asked and gave the response.
+    fn is_answered(&self) -> bool {
+        let by_worker = self.response.worker_source.as_deref().is_some_and(|source| source != "network");
+        self.response.status > 0 && self.from_cache.is_none() && !by_worker
+    }
+}
+
+/// A field that some programs write as `null` where it is empty.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(reader: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(reader)?.unwrap_or_default())
 }
 
 /// Reads a recording.
@@ -133,10 +149,11 @@ fn parse(text: &str) -> Result<Har, ImportError> {
 fn sent_over_http(entries: Vec<Entry>, draft: &mut Draft) -> (Vec<Url>, Vec<Entry>) {
     let (mut not_http, mut unanswered, mut urls, mut kept) = (0, 0, Vec::new(), Vec::new());
     for entry in entries {
-        let url = Url::parse(&entry.request.url).ok();
+        // A connection that is used for something else after status 101 is a WebSocket, whatever its URL begins with.
+        let url = Url::parse(&entry.request.url).ok().filter(|_| entry.response.status != 101);
         match url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
             None => not_http += 1,
-            Some(_) if entry.response.status <= 0 || entry.from_cache.is_some() => unanswered += 1,
+            Some(_) if !entry.is_answered() => unanswered += 1,
             Some(url) => {
                 urls.push(url);
                 kept.push(entry);
@@ -200,12 +217,24 @@ fn body(data: PostData, headers: &mut Vec<(String, String)>) -> Result<Option<Bo
         });
         form.finish()
     };
-    let text = data.text.filter(|text| !text.is_empty()).unwrap_or_else(form);
+    let mut text = data.text.filter(|text| !text.is_empty()).unwrap_or_else(form);
+    if mime_type.contains("x-www-form-urlencoded") {
+        text = fields_of(&text).to_owned();
+    }
     // A recording holds only text: what was no text has lost bytes.
     if text.contains('\u{fffd}') {
         return Err(Why::Binary);
     }
     Ok(Some(text).filter(|text| !text.is_empty()).map(Body::Text))
+}
+
+/// The fields of a form. Firefox puts headers before those of a form that a page submitted.
+fn fields_of(text: &str) -> &str {
+    let begins = |name: &str| text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+    match text.split_once("\r\n\r\n") {
+        Some((_, fields)) if begins("content-type:") || begins("content-length:") => fields,
+        _ => text,
+    }
 }
 
 #[cfg(test)]

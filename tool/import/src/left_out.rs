@@ -84,6 +84,43 @@ pub enum LeftOut {
     },
     /// The server: the description names none.
     NoServer,
+    /// The other servers that the description names.
+    Servers {
+        /// How many.
+        others: usize,
+    },
+    /// A part of the server's URL that may have several values: it has its default.
+    ServerVariable {
+        /// Its name.
+        name: String,
+        /// Its default.
+        value: String,
+    },
+    /// The servers of requests that have ones of their own.
+    OwnServers {
+        /// How many requests.
+        requests: usize,
+    },
+    /// What references stand for that lead to another file, to nothing or back to themselves.
+    References {
+        /// Where they lead.
+        to: Vec<String>,
+    },
+    /// A body that is optional, and no JSON.
+    Body {
+        /// The request.
+        request: String,
+    },
+    /// The rest of a body whose schema holds itself, or goes on for too long.
+    Cut {
+        /// The request.
+        request: String,
+    },
+    /// Bodies of which no example tells all.
+    MadeUp {
+        /// How many requests have one.
+        requests: usize,
+    },
     /// The server's certificate is not checked.
     Insecure,
 }

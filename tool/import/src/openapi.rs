@@ -1,27 +1,31 @@
-//! Descriptions of an API: OpenAPI 3, in JSON or YAML.
+//! Descriptions of an API: OpenAPI 3, as the tree of values that JSON and YAML have in common.
 
+mod document;
+mod parameter;
 mod sample;
+mod server;
 
 use serde_json::Value as Json;
 
-use self::sample::{Samples, resolved, text_of};
+use self::document::Document;
+use self::parameter::{Parameter, encoded, encoded_path};
+use self::sample::{Sample, text_of};
 use crate::draft::{escaped, header, is_token};
 use crate::error::ImportError;
 use crate::left_out::{LeftOut, Why};
 use crate::scenario::{Body, Imported, Request, Value};
+use crate::secrets::is_secret;
 
 /// The methods of operations, as a description names them.
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
-
-/// Headers that a description says nothing about as parameters.
-const IGNORED: [&str; 3] = ["accept", "authorization", "content-type"];
 
 /// What can be sent of the kinds of bodies.
 const JSON: &str = "application/json";
 
 /// Makes a request of each operation.
 pub(crate) fn read(document: &Json, base: Option<&str>) -> Result<Imported, ImportError> {
-    let version = document.get("openapi").and_then(Json::as_str).unwrap_or_default();
+    // In YAML, 3.1 without quotation marks is a number.
+    let version = document.get("openapi").map(text_of).unwrap_or_default();
     if !version.starts_with("3.") {
         return Err(ImportError::Version);
     }
@@ -29,10 +33,9 @@ pub(crate) fn read(document: &Json, base: Option<&str>) -> Result<Imported, Impo
         let reason = "the paths of the API belong here".into();
         return Err(ImportError::Field { path: "paths".into(), reason });
     };
-    let mut reader = Reader { document, made: Imported::default(), optional: 0 };
-    reader.made.base = base.map(str::to_owned).or_else(|| server(document));
+    let mut reader = Reader::new(document, base)?;
     for (path, item) in paths {
-        let item = resolved(document, item);
+        let item = reader.document.resolved(item);
         for method in METHODS {
             if let Some(operation) = item.get(method) {
                 reader.operation(path, method, item, operation);
@@ -42,120 +45,196 @@ pub(crate) fn read(document: &Json, base: Option<&str>) -> Result<Imported, Impo
     reader.finish()
 }
 
-/// The URL of the first server, if it is a whole one.
-fn server(document: &Json) -> Option<String> {
-    let server = document.get("servers")?.get(0)?;
-    let mut url = server.get("url")?.as_str()?.to_owned();
-    for (name, variable) in server.get("variables").and_then(Json::as_object).into_iter().flatten() {
-        let default = variable.get("default").and_then(Json::as_str).unwrap_or_default();
-        url = url.replace(&format!("{{{name}}}"), default);
-    }
-    let parsed = url::Url::parse(&url).ok()?;
-    matches!(parsed.scheme(), "http" | "https").then(|| parsed.as_str().trim_end_matches('/').to_owned())
-}
-
 struct Reader<'a> {
-    document: &'a Json,
+    document: Document<'a>,
+    /// The path that those of the description lie below, unless the server's URL has it.
+    prefix: String,
     made: Imported,
     /// How many parameters were left out because they are optional.
     optional: usize,
+    /// How many bodies are made up.
+    made_up: usize,
+    /// How many operations name servers of their own.
+    own_servers: usize,
 }
 
-impl Reader<'_> {
-    fn operation(&mut self, path: &str, method: &str, item: &Json, operation: &Json) {
+impl<'a> Reader<'a> {
+    fn new(root: &'a Json, base: Option<&str>) -> Result<Self, ImportError> {
+        let document = Document::new(root);
+        let place = server::place(document.get("servers"), base)?;
+        let (base, prefix) = match place.origin {
+            Some(origin) => (Some(origin + &place.prefix), String::new()),
+            None => (None, place.prefix),
+        };
+        let made = Imported { base, left_out: place.left_out, ..Imported::default() };
+        Ok(Reader { document, prefix, made, optional: 0, made_up: 0, own_servers: 0 })
+    }
+
+    fn operation(&mut self, path: &str, method: &str, item: &'a Json, operation: &'a Json) {
         let method = method.to_ascii_uppercase();
         let mut request =
             Request { name: format!("{method} {path}"), weight: 1, method, ..Request::default() };
-        let (mut target, mut query) = (template_of(path), Vec::new());
-        for parameter in parameters(self.document, item, operation) {
-            let text = |key| parameter.get(key).and_then(Json::as_str).unwrap_or_default();
-            let (name, place) = (text("name"), text("in"));
-            let required = parameter.get("required") == Some(&Json::Bool(true));
-            match place {
-                "path" => {
-                    let slot = self.invented(name, parameter);
-                    target = target.replace(&format!("{{{name}}}"), &slot);
-                }
-                "query" if required => {
-                    query.push(format!("{}={}", encoded(name), self.invented(name, parameter)))
-                }
-                "header" if IGNORED.iter().any(|ignored| name.eq_ignore_ascii_case(ignored)) => {}
-                "header" if required => set_header(&mut request, name, self.invented(name, parameter)),
-                _ => self.optional += 1,
-            }
-        }
         if let Err(why) = self.body(operation, &mut request) {
             self.made.left_out.push(LeftOut::Request { request: request.name, why });
             return;
         }
+        let parameters = self.parameters(item, operation);
+        request.path = self.path(path, &parameters);
+        let mut query = Vec::new();
+        for parameter in &parameters {
+            self.parameter(parameter, &mut request, &mut query);
+        }
         self.authorise(operation, &mut request, &mut query);
-        let joined = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
-        request.path = target + &joined;
+        if !query.is_empty() {
+            request.path = format!("{}?{}", request.path, query.join("&"));
+        }
+        let has_own_server = [item, operation].iter().any(|holder| holder.get("servers").is_some());
+        self.own_servers += usize::from(has_own_server);
         self.made.requests.push(request);
     }
 
-    /// The slot of a value that is made up for a parameter.
-    fn invented(&mut self, name: &str, parameter: &Json) -> String {
-        let samples = Samples::new(self.document);
-        let example = parameter.get("example").cloned();
-        let sample = example.unwrap_or_else(|| samples.of(parameter.get("schema").unwrap_or(&Json::Null)));
-        let text = text_of(&sample);
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
-        let value: String = name.chars().map(plain).collect();
-        let items = Value::Items(vec![text.clone()]);
-        let known = self.made.values.iter().find(|(taken, _)| *taken == value);
-        match known {
-            Some((_, known)) if *known == items => return format!("${{{value}}}"),
-            // The same name for something else: written where it stands.
-            Some(_) => return encoded(&text),
-            None => {}
-        }
-        self.made.left_out.push(LeftOut::Invented { value: value.clone() });
-        self.made.values.push((value.clone(), items));
-        format!("${{{value}}}")
+    /// The parameters of an operation, after those of its path that it does not replace.
+    fn parameters(&self, item: &'a Json, operation: &'a Json) -> Vec<Parameter<'a>> {
+        let of = |holder: &'a Json| {
+            let all = holder.get("parameters").and_then(Json::as_array).into_iter().flatten();
+            all.map(|described| Parameter::new(self.document.resolved(described))).collect::<Vec<_>>()
+        };
+        let own = of(operation);
+        let mut all = of(item);
+        all.retain(|common| !own.iter().any(|own| own.name == common.name && own.place == common.place));
+        all.extend(own);
+        all
     }
 
-    fn body(&self, operation: &Json, request: &mut Request) -> Result<(), Why> {
-        let Some(body) = operation.get("requestBody").map(|body| resolved(self.document, body)) else {
+    /// A path of the description, with slots for what changes in it, described or not.
+    fn path(&mut self, template: &str, parameters: &[Parameter<'a>]) -> String {
+        let mut path = escaped(&self.prefix);
+        if !template.starts_with('/') {
+            path.push('/');
+        }
+        let mut rest = template;
+        while let Some((before, (name, after))) = next_slot(rest) {
+            path.push_str(&encoded_path(before));
+            let is_it = |parameter: &&Parameter<'a>| parameter.place == "path" && parameter.name == name;
+            let texts = match parameters.iter().find(is_it) {
+                Some(parameter) => parameter.texts(&self.document),
+                None => Parameter::in_path(name).texts(&self.document),
+            };
+            path.push_str(&self.slot(name, texts));
+            rest = after;
+        }
+        path + &encoded_path(rest)
+    }
+
+    /// Gives a request a parameter that is not in its path.
+    fn parameter(&mut self, parameter: &Parameter<'a>, request: &mut Request, query: &mut Vec<String>) {
+        let name = parameter.name;
+        if name.is_empty() || parameter.place == "path" || parameter.is_ignored() {
+            return;
+        }
+        if !parameter.is_required() || !["query", "header", "cookie"].contains(&parameter.place) {
+            self.optional += 1;
+            return;
+        }
+        let texts = parameter.texts(&self.document);
+        let slot = self.slot(name, texts);
+        match parameter.place {
+            "query" => query.push(format!("{}={slot}", encoded(name))),
+            "header" => set_header(request, name, slot),
+            _ => add_cookie(request, name, &slot),
+        }
+    }
+
+    /// What stands for one of these texts: a value, or a variable where the name says that it is a secret.
+    fn slot(&mut self, name: &str, texts: Vec<String>) -> String {
+        if is_secret(name) {
+            return self.secret(name);
+        }
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+        let plain: String = name.chars().map(plain).collect();
+        let plain = if plain.is_empty() { "value".to_owned() } else { plain };
+        let items = Value::Items(texts);
+        let values = &self.made.values;
+        let is_free = |value: &String| values.iter().all(|(taken, known)| taken != value || *known == items);
+        let numbered = (2..).map(|number| format!("{plain}_{number}"));
+        let value = std::iter::once(plain.clone()).chain(numbered).find(is_free).unwrap_or(plain.clone());
+        let slot = format!("${{{value}}}");
+        if !self.made.values.iter().any(|(taken, _)| *taken == value) {
+            self.made.left_out.push(LeftOut::Invented { value: value.clone() });
+            self.made.values.push((value, items));
+        }
+        slot
+    }
+
+    fn body(&mut self, operation: &'a Json, request: &mut Request) -> Result<(), Why> {
+        let Some(body) = operation.get("requestBody").map(|body| self.document.resolved(body)) else {
             return Ok(());
         };
         let content = body.get("content").and_then(Json::as_object);
         let is_json = |kind: &str| kind.starts_with(JSON) || kind.ends_with("+json");
         let Some((kind, media)) = content.into_iter().flatten().find(|(kind, _)| is_json(kind)) else {
-            let required = body.get("required") == Some(&Json::Bool(true));
-            return if required { Err(Why::NotJson) } else { Ok(()) };
+            if body.get("required") == Some(&Json::Bool(true)) {
+                return Err(Why::NotJson);
+            }
+            self.made.left_out.push(LeftOut::Body { request: request.name.clone() });
+            return Ok(());
         };
-        let examples = media.get("examples").and_then(Json::as_object).and_then(|all| all.values().next());
-        let example =
-            examples.map(|example| resolved(self.document, example)).and_then(|one| one.get("value"));
-        let sample = match media.get("example").or(example) {
-            Some(example) => example.clone(),
-            None => Samples::new(self.document).of(media.get("schema").unwrap_or(&Json::Null)),
+        let sample = match parameter::examples(&self.document, media).first() {
+            Some(example) => (*example).clone(),
+            None => self.sample(media, &request.name),
         };
         set_header(request, "Content-Type", kind.clone());
-        request.body = Some(Body::Text(escaped(&sample.to_string())));
+        request.body = Some(Body::Text(self.without_secrets(sample).to_string()));
         Ok(())
+    }
+
+    /// A body that the schema of `media` allows.
+    fn sample(&mut self, media: &'a Json, request: &str) -> Json {
+        let sample = Sample::new(&self.document);
+        let body = sample.of(media.get("schema").unwrap_or(&Json::Null));
+        let (is_cut, is_made_up) = (sample.is_cut(), sample.is_made_up());
+        self.made_up += usize::from(is_made_up);
+        if is_cut {
+            self.made.left_out.push(LeftOut::Cut { request: request.to_owned() });
+        }
+        body
+    }
+
+    /// A body in which variables stand for secrets, and nothing else stands for a value.
+    fn without_secrets(&mut self, body: Json) -> Json {
+        match body {
+            Json::Object(fields) => {
+                let field = |(name, value): (String, Json)| {
+                    let value = match value {
+                        Json::String(_) if is_secret(&name) => Json::String(self.secret(&name)),
+                        value => self.without_secrets(value),
+                    };
+                    (escaped(&name), value)
+                };
+                Json::Object(fields.into_iter().map(field).collect())
+            }
+            Json::Array(items) => {
+                Json::Array(items.into_iter().map(|item| self.without_secrets(item)).collect())
+            }
+            Json::String(text) => Json::String(escaped(&text)),
+            other => other,
+        }
     }
 
     /// Gives a request what the first way to authorise it needs, from the environment.
     fn authorise(&mut self, operation: &Json, request: &mut Request, query: &mut Vec<String>) {
         let ways = operation.get("security").or_else(|| self.document.get("security"));
         let Some(way) = ways.and_then(|ways| ways.get(0)).and_then(Json::as_object) else { return };
+        let schemes = self.document.get("components").and_then(|parts| parts.get("securitySchemes"));
         for name in way.keys() {
-            let Some(scheme) =
-                self.document.pointer("/components/securitySchemes").and_then(|all| all.get(name))
-            else {
-                continue;
-            };
-            let scheme = resolved(self.document, scheme);
-            let text = |key| scheme.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
+            let Some(scheme) = schemes.and_then(|all| all.get(name)) else { continue };
+            let scheme = self.document.resolved(scheme);
+            let text = |key| scheme.get(key).and_then(Json::as_str).unwrap_or_default();
             let slot = self.secret(name);
-            match (text("type").as_str(), text("in").as_str()) {
-                ("apiKey", "query") => query.push(format!("{}={slot}", encoded(&text("name")))),
-                ("apiKey", "cookie") => {
-                    set_header(request, "Cookie", format!("{}={slot}", text("name")));
-                }
-                ("apiKey", _) => set_header(request, &text("name"), slot),
+            match (text("type"), text("in")) {
+                ("apiKey", "query") => query.push(format!("{}={slot}", encoded(text("name")))),
+                ("apiKey", "cookie") => add_cookie(request, text("name"), &slot),
+                ("apiKey", _) => set_header(request, text("name"), slot),
                 ("http", _) if text("scheme").eq_ignore_ascii_case("basic") => {
                     request.basic_auth = Some((self.secret(&format!("{name}_user")), slot));
                 }
@@ -168,34 +247,42 @@ impl Reader<'_> {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
         let value = format!("auth_{}", name.chars().map(plain).collect::<String>());
         let variable = value.to_ascii_uppercase();
+        let slot = format!("${{{value}}}");
         if !self.made.values.iter().any(|(taken, _)| *taken == value) {
             self.made.left_out.push(LeftOut::Secret { name: name.into(), variable: variable.clone() });
-            self.made.values.push((value.clone(), Value::Env(variable)));
+            self.made.values.push((value, Value::Env(variable)));
         }
-        format!("${{{value}}}")
+        slot
     }
 
     fn finish(mut self) -> Result<Imported, ImportError> {
         if self.made.requests.is_empty() {
             return Err(ImportError::Nothing(""));
         }
+        let is_change = |request: &&Request| !["GET", "HEAD", "OPTIONS"].contains(&request.method.as_str());
+        let changes = self.made.requests.iter().filter(is_change).count();
+        let counted = [
+            (self.own_servers, LeftOut::OwnServers { requests: self.own_servers }),
+            (self.optional, LeftOut::Optional { parameters: self.optional }),
+            (self.made_up, LeftOut::MadeUp { requests: self.made_up }),
+            (changes, LeftOut::Changes { requests: changes }),
+        ];
         if self.made.base.is_none() {
             self.made.left_out.push(LeftOut::NoServer);
         }
-        if self.optional > 0 {
-            self.made.left_out.push(LeftOut::Optional { parameters: self.optional });
+        let lost = self.document.lost();
+        if !lost.is_empty() {
+            self.made.left_out.push(LeftOut::References { to: lost });
         }
-        let changes = self
-            .made
-            .requests
-            .iter()
-            .filter(|request| !matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"));
-        let changes = changes.count();
-        if changes > 0 {
-            self.made.left_out.push(LeftOut::Changes { requests: changes });
-        }
+        self.made.left_out.extend(counted.into_iter().filter(|(count, _)| *count > 0).map(|(_, what)| what));
         Ok(self.made)
     }
+}
+
+/// What comes before the next slot of a path, its name, and what comes after it.
+fn next_slot(template: &str) -> Option<(&str, (&str, &str))> {
+    let (before, rest) = template.split_once('{')?;
+    Some((before, rest.split_once('}')?))
 }
 
 /// Sets a header that is not there yet, if the name can be one.
@@ -205,35 +292,17 @@ fn set_header(request: &mut Request, name: &str, value: String) {
     }
 }
 
-/// The parameters of an operation, after those of its path that it does not replace.
-fn parameters<'a>(document: &'a Json, item: &'a Json, operation: &'a Json) -> Vec<&'a Json> {
-    let of = |holder: &'a Json| holder.get("parameters").and_then(Json::as_array).into_iter().flatten();
-    let own: Vec<&Json> = of(operation).map(|parameter| resolved(document, parameter)).collect();
-    let is_replaced = |common: &&Json| {
-        own.iter().any(|own| own.get("name") == common.get("name") && own.get("in") == common.get("in"))
-    };
-    let common =
-        of(item).map(|parameter| resolved(document, parameter)).filter(|common| !is_replaced(common));
-    common.chain(own.iter().copied()).collect()
-}
-
-/// A path of a description, with everything encoded but what stands for parameters.
-fn template_of(path: &str) -> String {
-    let path: String = path
-        .chars()
-        .map(|c| match c {
-            '{' | '}' | '/' => c.to_string(),
-            c => encoded(&c.to_string()),
-        })
-        .collect();
-    if path.starts_with('/') { path } else { format!("/{path}") }
-}
-
-/// A text percent-encoded for a path or a query.
-fn encoded(text: &str) -> String {
-    const KEPT: &percent_encoding::AsciiSet =
-        &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-    percent_encoding::utf8_percent_encode(text, KEPT).to_string()
+/// Adds a cookie to those that a request has, if the name can be one.
+fn add_cookie(request: &mut Request, name: &str, value: &str) {
+    if !is_token(name) {
+        return;
+    }
+    let cookie = format!("{name}={value}");
+    match request.headers.iter_mut().find(|(known, _)| known == "Cookie") {
+        Some((_, all)) if all.split("; ").any(|known| known == cookie) => {}
+        Some((_, all)) => *all = format!("{all}; {cookie}"),
+        None => request.headers.push(("Cookie".into(), cookie)),
+    }
 }
 
 #[cfg(test)]

@@ -74,6 +74,121 @@ fn bodies_are_kept_where_they_are_text() {
     assert!(body(r#"{"mimeType":"x/y","text":"@hi"}"#) == (None, Some(Why::LikeFile)));
 }
 
+/// Name, path, headers and body of a request.
+type Written<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a str);
+
+fn written(request: &Request) -> Written<'_> {
+    let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let body = match &request.body {
+        Some(Body::Text(text)) => text.as_str(),
+        _ => "",
+    };
+    (request.name.as_str(), request.path.as_str(), headers, body)
+}
+
+fn all_written(imported: &Imported) -> Vec<Written<'_>> {
+    imported.requests.iter().map(written).collect()
+}
+
+fn secret(name: &str, variable: &str) -> LeftOut {
+    LeftOut::Secret { name: name.into(), variable: variable.into() }
+}
+
+/// HTTP/2, caches, a service worker, what a blocker stopped, a WebSocket, `data:` and `blob:`, forms and files.
+#[test]
+fn a_recording_of_chromium() {
+    let imported = read(include_str!("chromium.har"), None).unwrap();
+    let agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36";
+    let page = vec![
+        ("accept", "text/html"),
+        ("accept-encoding", "gzip, deflate, br, zstd"),
+        ("cookie", "${cookie}"),
+        ("user-agent", agent),
+    ];
+    let login = vec![
+        ("authorization", "${authorization}"),
+        ("content-type", "application/json"),
+        ("referer", "https://shop.example/?token=${token}&page=1"),
+        ("user-agent", agent),
+    ];
+    let login_body = r#"{"user":"ann","password":"${password}","pin":7}"#;
+    let search = vec![("content-type", "application/x-www-form-urlencoded"), ("user-agent", agent)];
+    let expected = [
+        ("GET /", "/", page, ""),
+        ("POST /api/login", "/api/login", login, login_body),
+        ("POST /search", "/search?q=tea", search, "sort=price+up&csrf_token=${csrf_token}"),
+    ];
+    assert_eq!(all_written(&imported), expected);
+    let passing = ["content-length", "priority", "sec-ch-ua", "sec-fetch-mode", "upgrade-insecure-requests"];
+    let left_out = [
+        LeftOut::NotHttp { requests: 3 },
+        LeftOut::Unanswered { requests: 3 },
+        secret("cookie", "COOKIE"),
+        secret("authorization", "AUTHORIZATION"),
+        secret("token", "TOKEN"),
+        secret("password", "PASSWORD"),
+        LeftOut::SecretInBody { request: "POST /api/login".into(), name: "pin".into() },
+        secret("csrf_token", "CSRF_TOKEN"),
+        LeftOut::Request { request: "POST /photo".into(), why: Why::Multipart },
+        LeftOut::OtherServer { server: "https://cdn.example".into(), requests: 1 },
+        LeftOut::Version { requests: 4 },
+        LeftOut::Order,
+        LeftOut::Headers { names: passing.map(str::to_owned).into() },
+        LeftOut::Bodies,
+    ];
+    assert_eq!(imported.left_out, left_out);
+    assert!(!imported.to_toml("x").contains("s3cret"), "{}", imported.to_toml("x"));
+}
+
+/// A page that was asked for again, what a blocker stopped, a WebSocket with the URL of HTTP, and headers before a form.
+#[test]
+fn a_recording_of_firefox() {
+    let imported = read(include_str!("firefox.har"), None).unwrap();
+    let common = [
+        ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0"),
+        ("Accept", "*/*"),
+        ("Accept-Language", "de,en;q=0.5"),
+        ("Accept-Encoding", "gzip, deflate, br, zstd"),
+    ];
+    let form = "application/x-www-form-urlencoded";
+    let login = [("Content-Type", form), ("Authorization", "${authorization}"), ("Cookie", "${cookie}")];
+    let with = |more: &[(&'static str, &'static str)]| [&common[..], more].concat();
+    let expected = [
+        ("GET /", "/", with(&[("Cookie", "${cookie}")]), ""),
+        ("GET /logo.png", "/logo.png", with(&[]), ""),
+        ("POST /login", "/login", with(&login), "user=ann&pwd=${pwd}"),
+        ("PUT /cart", "/cart", with(&[("Content-Type", "application/json")]), r#"{"item":7}"#),
+    ];
+    assert_eq!(all_written(&imported), expected);
+    assert_eq!(imported.requests[0].weight, 2);
+    let passing = ["connection", "content-length", "if-none-match", "sec-fetch-site", "te"];
+    let left_out = [
+        LeftOut::NotHttp { requests: 1 },
+        LeftOut::Unanswered { requests: 1 },
+        secret("Cookie", "COOKIE"),
+        secret("Authorization", "AUTHORIZATION"),
+        secret("pwd", "_PWD"),
+        LeftOut::Request { request: "POST /raw".into(), why: Why::Binary },
+        LeftOut::Version { requests: 6 },
+        LeftOut::Order,
+        LeftOut::Headers { names: passing.map(str::to_owned).into() },
+        LeftOut::Bodies,
+        LeftOut::Expected { request: "POST /login".into(), status: 401 },
+    ];
+    assert_eq!(imported.left_out, left_out);
+    let toml = imported.to_toml("x");
+    assert!(!toml.contains("s3cret") && !toml.contains("czNjcmV0"), "{toml}");
+}
+
+#[test]
+fn fields_may_be_null() {
+    let entry = r#"{"request":{"method":"POST","url":"http://h/","httpVersion":null,
+        "headers":[{"name":"X","value":null}],"postData":{"mimeType":null,"text":"a","params":null}},
+        "response":{"status":200}}"#;
+    let imported = read(&recording(&[entry.into()]), None).unwrap();
+    assert_eq!(all_written(&imported), [("POST /", "/", vec![("X", "")], "a")]);
+}
+
 #[test]
 fn mistakes_are_told_with_their_place() {
     let fault = |text: &str| read(text, None).unwrap_err();

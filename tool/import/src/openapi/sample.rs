@@ -1,67 +1,91 @@
 //! Made-up values that a schema allows.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value as Json, json};
 
-/// How deep schemas are followed: those that hold themselves end here.
-const DEPTH_MAX: usize = 8;
+use super::document::Document;
+
+/// How deep schemas may lie in one another.
+const DEPTH_MAX: usize = 16;
 
 /// How many schemas are followed for one value.
 const SCHEMAS_MAX: usize = 500;
 
-/// How many references are followed from one to the next.
-const HOPS_MAX: usize = 8;
-
-/// Follows a reference within the document. What leads elsewhere is nothing.
-pub(super) fn resolved<'a>(document: &'a Json, value: &'a Json) -> &'a Json {
-    let mut value = value;
-    for _ in 0..HOPS_MAX {
-        let Some(reference) = value.get("$ref").and_then(Json::as_str) else { return value };
-        let target = reference.strip_prefix('#').and_then(|pointer| document.pointer(pointer));
-        value = target.unwrap_or(&Json::Null);
-    }
-    &Json::Null
-}
-
-/// A value as a text without quotation marks, on one line.
+/// A value as a text without quotation marks, on one line. The items of a list are parted by commas.
 pub(super) fn text_of(value: &Json) -> String {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = match value {
+        Json::String(text) => text.clone(),
+        Json::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    };
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Makes up values.
-pub(super) struct Samples<'a> {
-    document: &'a Json,
-    left: std::cell::Cell<usize>,
+/// Makes up one value.
+pub(super) struct Sample<'a, 'd> {
+    document: &'d Document<'a>,
+    left: Cell<usize>,
+    is_cut: Cell<bool>,
+    is_made_up: Cell<bool>,
 }
 
-impl<'a> Samples<'a> {
-    pub(super) fn new(document: &'a Json) -> Self {
-        Samples { document, left: std::cell::Cell::new(SCHEMAS_MAX) }
+impl<'a, 'd> Sample<'a, 'd> {
+    pub(super) fn new(document: &'d Document<'a>) -> Self {
+        let (is_cut, is_made_up) = (Cell::new(false), Cell::new(false));
+        Sample { document, left: Cell::new(SCHEMAS_MAX), is_cut, is_made_up }
     }
 
     /// A value that the schema allows: its example, its default, or one made up.
-    pub(super) fn of(&self, schema: &Json) -> Json {
-        self.at(schema, 0)
+    pub(super) fn of(&self, schema: &'a Json) -> Json {
+        self.at(schema, &[]).unwrap_or(Json::Null)
     }
 
-    fn at(&self, schema: &Json, depth: usize) -> Json {
+    /// Whether the value ends where its schema holds itself, or goes on for too long.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut.get()
+    }
+
+    /// Whether a part of the value is neither an example nor a default.
+    pub(super) fn is_made_up(&self) -> bool {
+        self.is_made_up.get()
+    }
+
+    /// The value of a schema that stands in those `above`. None where it stands in itself.
+    fn at(&self, schema: &'a Json, above: &[&'a Json]) -> Option<Json> {
+        let schema = self.document.resolved(schema);
         let left = self.left.get();
-        if depth > DEPTH_MAX || left == 0 {
-            return Json::Null;
+        let holds_itself = above.iter().any(|other| std::ptr::eq(*other, schema));
+        if holds_itself || above.len() > DEPTH_MAX || left == 0 {
+            self.is_cut.set(true);
+            return None;
         }
         self.left.set(left - 1);
-        let schema = resolved(self.document, schema);
         let given = ["example", "default", "const"].iter().find_map(|key| schema.get(*key));
         let listed = ["examples", "enum"].iter().find_map(|key| schema.get(*key)?.get(0));
         if let Some(given) = given.or(listed) {
-            return given.clone();
+            return Some(given.clone());
         }
-        if let Some(first) = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.get(0)) {
-            return self.at(first, depth + 1);
+        let above = [above, &[schema][..]].concat();
+        let choices = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
+        // Beside properties they only say which of these go together.
+        if let Some(choices) = choices.filter(|_| schema.get("properties").is_none()) {
+            return choices.iter().find_map(|choice| self.at(choice, &above));
         }
-        match kind_of(schema) {
-            "object" => self.object(schema, depth),
-            "array" => json!([self.at(schema.get("items").unwrap_or(&Json::Null), depth + 1)]),
+        Some(match kind_of(schema) {
+            "object" => self.object(schema, &above),
+            "array" => {
+                let item = self.at(schema.get("items").unwrap_or(&Json::Null), &above);
+                Json::Array(item.into_iter().collect())
+            }
+            kind => self.plain(kind, schema),
+        })
+    }
+
+    /// A value that holds no others.
+    fn plain(&self, kind: &str, schema: &Json) -> Json {
+        self.is_made_up.set(true);
+        match kind {
             "integer" => schema.get("minimum").cloned().unwrap_or(json!(1)),
             "number" => schema.get("minimum").cloned().unwrap_or(json!(1.5)),
             "boolean" => json!(true),
@@ -70,17 +94,19 @@ impl<'a> Samples<'a> {
         }
     }
 
-    fn object(&self, schema: &Json, depth: usize) -> Json {
+    fn object(&self, schema: &'a Json, above: &[&'a Json]) -> Json {
         let mut fields = Map::new();
         for part in schema.get("allOf").and_then(Json::as_array).into_iter().flatten() {
-            if let Json::Object(more) = self.at(part, depth + 1) {
+            if let Some(Json::Object(more)) = self.at(part, above) {
                 fields.extend(more);
             }
         }
         for (name, field) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
-            let read_only = resolved(self.document, field).get("readOnly") == Some(&Json::Bool(true));
-            if !read_only {
-                fields.insert(name.clone(), self.at(field, depth + 1));
+            if self.document.resolved(field).get("readOnly") == Some(&Json::Bool(true)) {
+                continue;
+            }
+            if let Some(value) = self.at(field, above) {
+                fields.insert(name.clone(), value);
             }
         }
         Json::Object(fields)
@@ -106,4 +132,62 @@ fn text(schema: &Json) -> String {
     };
     let least = schema.get("minLength").and_then(Json::as_u64).unwrap_or_default().min(4_096) as usize;
     format!("{known:x<least$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value of the schema `A`, whether it is cut, and whether it is made up.
+    fn made(schemas: Json) -> (Json, bool, bool) {
+        let root = json!({"components": {"schemas": schemas}});
+        let document = Document::new(&root);
+        let sample = Sample::new(&document);
+        let value = sample.of(&root["components"]["schemas"]["A"]);
+        (value, sample.is_cut(), sample.is_made_up())
+    }
+
+    fn reference(name: &str) -> Json {
+        json!({"$ref": format!("#/components/schemas/{name}")})
+    }
+
+    #[test]
+    fn a_schema_that_holds_itself_ends_there() {
+        let parts = json!({"type": "array", "items": reference("B")});
+        let fields = json!({"id": {"example": 7}, "parent": reference("A"), "parts": parts});
+        let schemas = json!({
+            "A": {"type": "object", "properties": fields},
+            "B": {"type": "object", "properties": {"whole": reference("A"), "id": {"default": "x"}}},
+        });
+        assert_eq!(made(schemas), (json!({"id": 7, "parts": [{"id": "x"}]}), true, false));
+        let either = json!({"A": {"properties": {"next": {"oneOf": [reference("A"), {"type": "null"}]}}}});
+        assert_eq!(made(either).0, json!({"next": null}));
+        assert_eq!(made(json!({"A": reference("A")})), (json!("text"), false, true));
+    }
+
+    #[test]
+    fn what_goes_with_properties_does_not_replace_them() {
+        let schema = json!({"properties": {"a": {"const": 1}}, "anyOf": [{"required": ["a"]}]});
+        assert_eq!(made(json!({"A": schema})), (json!({"a": 1}), false, false));
+    }
+
+    /// A hundred schemas, each of which holds the next one ten times.
+    #[test]
+    fn many_schemas_end_in_time() {
+        let holder = |at: usize| {
+            let next = reference(&format!("S{}", at + 1));
+            let fields: Map<_, _> = (0..10).map(|field| (format!("f{field}"), next.clone())).collect();
+            (format!("S{at}"), json!({"type": "object", "properties": fields}))
+        };
+        let mut schemas: Map<_, _> = (0..100).map(holder).collect();
+        schemas.insert("A".into(), reference("S0"));
+        assert!(made(Json::Object(schemas)).1);
+    }
+
+    #[test]
+    fn texts_are_on_one_line() {
+        assert_eq!(text_of(&json!("a\nb")), "ab");
+        assert_eq!(text_of(&json!(["a", 1])), "a,1");
+        assert_eq!(text_of(&json!({"a": 1})), r#"{"a":1}"#);
+    }
 }

@@ -52,6 +52,158 @@ fn each_operation_is_a_request() {
     assert!(imported.left_out.contains(&LeftOut::Optional { parameters: 1 }));
 }
 
+/// A description with one operation.
+fn with_operation(operation: Json) -> Json {
+    json!({"openapi": "3.0.3", "paths": {"/a": {"post": operation}}})
+}
+
+fn told(imported: &Imported, what: &LeftOut) -> bool {
+    imported.left_out.contains(what)
+}
+
+fn body_of(imported: &Imported) -> &str {
+    match &imported.requests[0].body {
+        Some(Body::Text(body)) => body,
+        _ => panic!("no body"),
+    }
+}
+
+#[test]
+fn parameters_have_their_examples_and_stand_in_their_places() {
+    let operation = json!({"parameters": [
+        {"name": "page", "in": "query", "required": true, "examples": {
+            "first": {"value": 1}, "later": {"value": 20}, "elsewhere": {"externalValue": "http://h/x"}
+        }},
+        {"name": "tag", "in": "query", "required": true, "example": ["a", "b"]},
+        {"name": "ids", "in": "query", "required": true, "explode": false, "example": [1, 2]},
+        {"name": "filter", "in": "query", "required": true, "content": {"application/json": {"example": {"a": 1}}}},
+        {"name": "X-Api-Key", "in": "header", "required": true, "example": "s3cret"},
+        {"name": "X-Kind", "in": "header", "required": true, "schema": {"enum": ["one"]}},
+        {"name": "lang", "in": "cookie", "required": true, "schema": {"default": "de"}},
+        {"name": "theme", "in": "cookie"}
+    ]});
+    let imported = read(&with_operation(operation), None).unwrap();
+    let request = &imported.requests[0];
+    assert_eq!(request.path, "/a?page=${page}&tag=${tag}&ids=${ids}&filter=${filter}");
+    let headers = [("X-Api-Key", "${auth_x_api_key}"), ("X-Kind", "${X-Kind}"), ("Cookie", "lang=${lang}")];
+    assert_eq!(request.headers, headers.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let items = |name: &str, texts: &[&str]| {
+        let items = Value::Items(texts.iter().map(|&text| text.to_owned()).collect());
+        assert!(imported.values.contains(&(name.to_owned(), items)), "{name}: {:?}", imported.values);
+    };
+    items("page", &["1", "20"]);
+    items("tag", &["a", "b"]);
+    items("ids", &["1,2"]);
+    items("filter", &[r#"{"a":1}"#]);
+    items("X-Kind", &["one"]);
+    assert!(told(&imported, &LeftOut::Optional { parameters: 1 }));
+    assert!(!imported.to_toml("x").contains("s3cret"));
+}
+
+#[test]
+fn a_path_has_slots_for_what_is_not_described_and_for_the_same_name_twice() {
+    let id = |kind: &str| json!({"parameters": [{"name": "id", "in": "path", "schema": {"type": kind}}], "get": {}});
+    let api = json!({"openapi": "3.1.0", "servers": [{"url": "/v1"}], "paths": {
+        "/a/{id}": id("integer"), "/b/{id}": id("boolean"), "/c/{id}": id("integer"), "/d é/{what}": {"get": {}},
+    }});
+    let imported = read(&api, None).unwrap();
+    let paths: Vec<_> = imported.requests.iter().map(|request| request.path.as_str()).collect();
+    assert_eq!(paths, ["/v1/a/${id}", "/v1/b/${id_2}", "/v1/c/${id}", "/v1/d%20%C3%A9/${what}"]);
+    assert_eq!(imported.base, None);
+    assert!(told(&imported, &LeftOut::NoServer));
+    let based = read(&api, Some("http://h:1/")).unwrap();
+    assert_eq!((based.base.as_deref(), based.requests[0].path.as_str()), (Some("http://h:1/v1"), "/a/${id}"));
+}
+
+#[test]
+fn a_body_is_its_example_or_made_up_from_its_schema() {
+    let with_media = |media: Json| {
+        let content = json!({"application/json": media});
+        read(&with_operation(json!({"requestBody": {"content": content}})), None).unwrap()
+    };
+    let schema = json!({"properties": {"n": {"type": "integer"}}});
+    let example = with_media(json!({"example": {"n": 2, "password": "s3cret"}, "schema": schema}));
+    assert_eq!(body_of(&example), r#"{"n":2,"password":"${auth_password}"}"#);
+    let several = json!({"a": {"externalValue": "x"}, "b": {"value": [3]}});
+    assert_eq!(body_of(&with_media(json!({"examples": several, "schema": schema}))), "[3]");
+    let made_up = with_media(json!({"schema": schema}));
+    assert_eq!(body_of(&made_up), r#"{"n":1}"#);
+    assert!(told(&made_up, &LeftOut::MadeUp { requests: 1 }));
+    assert!(!told(&example, &LeftOut::MadeUp { requests: 1 }));
+    assert_eq!(body_of(&with_media(json!({"example": "${n}"}))), r#""$${n}""#);
+    let optional = with_operation(json!({"requestBody": {"content": {"text/plain": {}}}}));
+    assert!(told(&read(&optional, None).unwrap(), &LeftOut::Body { request: "POST /a".into() }));
+}
+
+#[test]
+fn references_that_lead_nowhere_or_round_in_a_circle_are_told() {
+    let media = json!({"application/json": {"schema": {"$ref": "#/components/schemas/Node"}}});
+    let mut api = with_operation(json!({
+        "parameters": [
+            {"$ref": "common.yaml#/Page"}, {"$ref": "#/components/parameters/Gone"},
+            {"$ref": "#/components/parameters/Round"}, {"$ref": "#/paths/~1b~1%7Bid%7D/parameters/0"},
+        ],
+        "requestBody": {"content": media},
+    }));
+    api["paths"]["/b/{id}"] = json!({"parameters": [
+        {"name": "q", "in": "query", "required": true, "schema": {"const": "x"}},
+    ]});
+    api["components"] = json!({
+        "parameters": {"Round": {"$ref": "#/components/parameters/Round"}},
+        "schemas": {"Node": {"properties": {
+            "name": {"const": "n"}, "next": {"$ref": "#/components/schemas/Node"},
+        }}},
+    });
+    let imported = read(&api, None).unwrap();
+    assert_eq!(imported.requests[0].path, "/a?q=${q}");
+    assert_eq!(body_of(&imported), r#"{"name":"n"}"#);
+    assert!(told(&imported, &LeftOut::Cut { request: "POST /a".into() }));
+    let to = ["#/components/parameters/Gone", "#/components/parameters/Round", "common.yaml#/Page"];
+    assert!(told(&imported, &LeftOut::References { to: to.map(str::to_owned).into() }));
+}
+
+#[test]
+fn servers_that_are_not_taken_are_told() {
+    let mut api = with_operation(json!({"servers": [{"url": "https://own.example"}]}));
+    api["servers"] = json!([{"url": "https://a.example/v1"}, {"url": "https://b.example"}]);
+    let imported = read(&api, None).unwrap();
+    assert_eq!(imported.base.as_deref(), Some("https://a.example/v1"));
+    assert!(told(&imported, &LeftOut::Servers { others: 1 }));
+    assert!(told(&imported, &LeftOut::OwnServers { requests: 1 }));
+    let based = read(&api, Some("http://h/v2")).unwrap();
+    assert_eq!(based.base.as_deref(), Some("http://h/v2"));
+    assert!(!told(&based, &LeftOut::Servers { others: 1 }));
+}
+
+/// The same description as people write it in YAML, and as programs write it in JSON.
+#[cfg(feature = "yaml")]
+#[test]
+fn yaml_and_json_give_the_same_scenario() {
+    let imported = |text: &str| crate::read(text, None).unwrap();
+    let (yaml, json) = (imported(include_str!("shop.yaml")), imported(include_str!("shop.json")));
+    assert_eq!(yaml, json);
+    assert_eq!(yaml.base.as_deref(), Some("https://shop.example/v1"));
+    let named = |name: &str| yaml.requests.iter().find(|request| request.name == name).unwrap();
+    assert_eq!(named("GET /items/{id}").path, "/items/${id}?lang=${lang}");
+    let Some(Body::Text(order)) = &named("POST /orders").body else { panic!("no body") };
+    let part = json!({"id": 1, "name": "text"});
+    let items = json!([{"id": 1, "name": "text", "parts": part}]);
+    let expected = json!({"item": 7, "paid": true, "note": "no", "tax": "007", "items": items});
+    assert_eq!(serde_json::from_str::<Json>(order).unwrap(), expected);
+}
+
+#[cfg(feature = "yaml")]
+#[test]
+fn texts_that_describe_no_api_are_told_from_those_with_mistakes() {
+    let fault = |text: &str| crate::read(text, None).unwrap_err();
+    assert_eq!(fault("hello"), ImportError::Unknown);
+    assert_eq!(fault("info:\n  openapi: 3.0.0\n"), ImportError::Unknown);
+    assert_eq!(fault("# an old one\nswagger: '2.0'\n"), ImportError::Version);
+    assert_eq!(fault("openapi: 3.1\npaths: {}\n"), ImportError::Nothing(""));
+    let twice = fault("\n\nopenapi: 3.1.0\ninfo: {}\ninfo: {}\n");
+    assert!(matches!(twice, ImportError::Yaml { line: 5, column: 1, .. }), "{twice}");
+}
+
 #[test]
 fn other_versions_and_empty_ones_are_refused() {
     assert_eq!(read(&json!({"swagger": "2.0"}), None).unwrap_err(), ImportError::Version);

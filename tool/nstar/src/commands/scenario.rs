@@ -54,7 +54,7 @@ fn imported(flags: &Import) -> Result<Imported, Failure> {
     let path = flags.file.as_deref().unwrap_or(Path::new("-"));
     // Read as the other URLs are, whose errors do not repeat them.
     let base = flags.base.as_deref().map(str::parse::<Url>).transpose().map_err(Failure::usage)?;
-    let base = base.map(|base| base.origin().to_string());
+    let base = base.map(|base| base.to_string());
     let text = read(path).map_err(|error| {
         Failure::usage(format!("cannot read {}, which is to be imported: {error}", path.display()))
     })?;

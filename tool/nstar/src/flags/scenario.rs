@@ -10,7 +10,7 @@ use crate::values::{self, Unshown};
 /// What to do with a scenario.
 #[derive(Debug, Subcommand)]
 pub enum ScenarioCommand {
-    /// Make a scenario file of a recording of a browser (HAR), an OpenAPI description (JSON) or a curl command line
+    /// Make a scenario file of a recording of a browser (HAR), an OpenAPI description or a curl command line
     Import(Import),
     /// Send each request of a scenario once, in order, and show what came
     Check(Check),
@@ -19,7 +19,7 @@ pub enum ScenarioCommand {
 /// Flags of `nstar scenario import`.
 #[derive(Debug, Args)]
 pub struct Import {
-    /// A recording of a browser (HAR), a description of an API (OpenAPI 3, JSON), or a curl command line; `-` for stdin
+    /// A recording of a browser (HAR), a description of an API (OpenAPI 3), or a curl command line; `-` for stdin
     #[arg(value_name = "FILE|-", required_unless_present = "from_curl")]
     pub file: Option<PathBuf>,
     /// A curl command line, as browsers copy it (as cURL, bash)

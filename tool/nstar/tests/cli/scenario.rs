@@ -79,6 +79,25 @@ fn what_cannot_be_imported_is_told_with_its_place_and_no_secret() {
     assert!(!refused.stderr.contains("s3cret"), "{refused}");
 }
 
+#[cfg(feature = "yaml")]
+#[test]
+fn a_description_in_yaml_is_imported_and_its_mistakes_are_told_with_their_place() {
+    let place = Place::beside_others();
+    let server = Server::python(&format!("{HTTP}serve(answer, lambda: None)\n"));
+    let api = "openapi: 3.0.3\nservers: [{url: /v1}]\npaths:\n  /books/{id}:\n    get:\n      parameters:\n\
+        \x20       - {name: id, in: path, required: true, schema: {type: integer, minimum: 7}}\n\
+        \x20     responses: {200: {description: A book.}}\n";
+    place.write("api.yaml", api);
+    let import = ["scenario", "import", "api.yaml", "--base", &server.url("/"), "-o", "api.toml"];
+    place.nstar(import).run().exits(0).complains("`id` is made up");
+    let text = std::fs::read_to_string(place.path("api.toml")).expect("a scenario");
+    assert!(text.contains("/v1\"") && text.contains("path = \"/books/${id}\""), "{text}");
+    place.nstar(["scenario", "check", "api.toml"]).run().exits(0).says("GET /books/{id}").says("200");
+    place.write("twice.yaml", format!("{api}paths: {{}}\n"));
+    let twice = place.nstar(["scenario", "import", "twice.yaml"]).run().exits(2);
+    twice.complains("twice.yaml: line 9, column 1").complains("`paths` is there twice");
+}
+
 #[test]
 fn a_description_becomes_a_request_for_each_operation() {
     let place = Place::beside_others();

@@ -49,6 +49,29 @@ pub(crate) fn left_out(what: &LeftOut) -> String {
         LeftOut::NoServer => {
             "the description names no server: add a line base = \"http://HOST:PORT\"".to_owned()
         }
+        LeftOut::Servers { others } => {
+            format!("the first server of the description is taken, of {}: --base names another", others + 1)
+        }
+        LeftOut::ServerVariable { name, value } => {
+            format!("`{name}` in the server's URL is its default, {value}: --base names another server")
+        }
+        LeftOut::OwnServers { requests } => {
+            format!("requests described with servers of their own, which go to the one above: {requests}")
+        }
+        LeftOut::References { to } => format!(
+            "references that lead to another file, to nothing or back to themselves left out: {} (put a \
+             description of several files into one first, such as with `redocly bundle`)",
+            some_of(to)
+        ),
+        LeftOut::Body { request } => {
+            format!("the body of `{request}`, which is optional, left out: it is not JSON")
+        }
+        LeftOut::Cut { request } => {
+            format!("the body of `{request}` ends where its schema holds itself, or goes on for too long")
+        }
+        LeftOut::MadeUp { requests } => {
+            format!("requests with bodies made up from schemas, which the server may not take: {requests}")
+        }
         LeftOut::Insecure => {
             "the scenario does not say that any certificate will do: give -k to nstar".to_owned()
         }
@@ -62,6 +85,16 @@ fn reason(why: Why) -> &'static str {
         Why::Multipart => "its body is a form of several parts",
         Why::NotJson => "its body is not JSON",
         Why::LikeFile => "its body begins with `@`, which in a scenario names a file",
+    }
+}
+
+/// The first of several names, and how many follow.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 
@@ -81,5 +114,12 @@ mod tests {
             left_out(&LeftOut::NotHttp { requests: 1 }),
             "1 request of other protocols than HTTP left out"
         );
+    }
+
+    #[test]
+    fn many_names_are_cut_short() {
+        let names: Vec<_> = (1..=7).map(|name| name.to_string()).collect();
+        assert_eq!(some_of(&names), "1, 2, 3, 4, 5 and 2 more");
+        assert_eq!(some_of(&names[..5]), "1, 2, 3, 4, 5");
     }
 }

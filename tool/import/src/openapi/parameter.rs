@@ -1,0 +1,88 @@
+//! Parameters of operations.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value as Json};
+
+use super::document::Document;
+use super::sample::{Sample, text_of};
+
+/// Headers that a description says nothing about as parameters.
+const IGNORED: [&str; 3] = ["accept", "authorization", "content-type"];
+
+/// What is not percent-encoded.
+const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What is not percent-encoded in a path.
+const KEPT_IN_PATHS: &AsciiSet = &KEPT.remove(b'/');
+
+/// A parameter.
+pub(super) struct Parameter<'a> {
+    pub(super) name: &'a str,
+    /// Where it stands: `path`, `query`, `header` or `cookie`.
+    pub(super) place: &'a str,
+    described: &'a Json,
+}
+
+impl<'a> Parameter<'a> {
+    pub(super) fn new(described: &'a Json) -> Self {
+        let text = |key| described.get(key).and_then(Json::as_str).unwrap_or_default();
+        Parameter { name: text("name"), place: text("in"), described }
+    }
+
+    /// A part of a path that is not described.
+    pub(super) fn in_path(name: &'a str) -> Self {
+        Parameter { name, place: "path", described: &Json::Null }
+    }
+
+    pub(super) fn is_required(&self) -> bool {
+        self.described.get("required") == Some(&Json::Bool(true))
+    }
+
+    /// Whether something else in the description says what it is.
+    pub(super) fn is_ignored(&self) -> bool {
+        self.place == "header" && IGNORED.iter().any(|ignored| self.name.eq_ignore_ascii_case(ignored))
+    }
+
+    /// What it can be: its examples, or a value that its schema allows. There is always one.
+    pub(super) fn texts(&self, document: &Document<'a>) -> Vec<String> {
+        // It has a schema, or else a kind of body whose text it is.
+        let content = self.described.get("content").and_then(Json::as_object);
+        let media = content.and_then(|all| all.values().next());
+        let holder = media.unwrap_or(self.described);
+        let mut samples: Vec<Json> = examples(document, holder).into_iter().cloned().collect();
+        if samples.is_empty() {
+            samples.push(Sample::new(document).of(holder.get("schema").unwrap_or(&Json::Null)));
+        }
+        let is_repeated = self.place == "query" && self.described.get("explode") != Some(&Json::Bool(false));
+        let texts = samples.iter().flat_map(|sample| match sample {
+            sample if media.is_some() => vec![sample.to_string()],
+            // Its name would stand before each of them: one is sent.
+            Json::Array(items) if is_repeated => items.iter().map(text_of).collect(),
+            sample => vec![text_of(sample)],
+        });
+        let mut texts: Vec<String> = texts.collect();
+        if texts.is_empty() {
+            texts.push(String::new());
+        }
+        texts
+    }
+}
+
+/// The examples of a parameter or a body, but those in other files.
+pub(super) fn examples<'a>(document: &Document<'a>, holder: &'a Json) -> Vec<&'a Json> {
+    if let Some(example) = holder.get("example") {
+        return vec![example];
+    }
+    let all = holder.get("examples").and_then(Json::as_object).into_iter().flat_map(Map::values);
+    all.filter_map(|example| document.resolved(example).get("value")).collect()
+}
+
+/// A text percent-encoded for a query.
+pub(super) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, KEPT).to_string()
+}
+
+/// A part of a path, percent-encoded.
+pub(super) fn encoded_path(text: &str) -> String {
+    utf8_percent_encode(text, KEPT_IN_PATHS).to_string()
+}
