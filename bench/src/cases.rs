@@ -4,6 +4,7 @@ mod bookings;
 mod file_server;
 mod fleet;
 mod generator;
+mod hostile;
 mod many_connections;
 mod models;
 mod registrations;
@@ -26,6 +27,15 @@ pub(crate) struct Case {
     pub measure: Measure,
 }
 
+impl Case {
+    /// Whether it takes so long that it is left out unless it is named.
+    pub(crate) fn is_long(&self) -> bool {
+        self.name == HOSTILE
+    }
+}
+
+const HOSTILE: &str = "hostile";
+
 /// How a case is measured, and what comes of it.
 pub(crate) enum Measure {
     /// One comparison, or several that share servers.
@@ -36,7 +46,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 29] = [
+pub(crate) const ALL: [Case; 30] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -113,6 +123,11 @@ pub(crate) const ALL: [Case; 29] = [
         name: "model-profile",
         title: "where the processor time goes by model, file server, 1 KB, 32 users",
         measure: Figures(models::profiles),
+    },
+    Case {
+        name: HOSTILE,
+        title: "service beside hostile clients by model, shipped limits and time-outs",
+        measure: Figures(hostile::measure),
     },
     Case {
         name: "bookings",

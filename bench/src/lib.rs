@@ -3,13 +3,17 @@
 use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     time::{Duration, Instant},
 };
 
-use rustix::event::{
-    Timespec,
-    epoll::{self, CreateFlags, Event, EventData, EventFlags},
+use rustix::{
+    event::{
+        Timespec,
+        epoll::{self, CreateFlags, Event, EventData, EventFlags},
+    },
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt::set_tcp_nodelay},
 };
 
 /// The end of a response's head.
@@ -17,7 +21,7 @@ pub const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// An epoll instance, with room for the events of one wait.
 pub struct Poller {
-    epoll: std::os::fd::OwnedFd,
+    epoll: OwnedFd,
     events: Vec<Event>,
 }
 
@@ -29,16 +33,30 @@ impl Poller {
 
     /// Watches a descriptor for input, edge-triggered; [`Self::wait`] returns it as `token`.
     pub fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
-        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        self.watch(fd, token, EventFlags::IN)
+    }
+
+    /// Watches a socket for input and for room to send, as once it is connected, edge-triggered.
+    pub fn add_both(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+        self.watch(fd, token, EventFlags::IN | EventFlags::OUT)
+    }
+
+    fn watch(&self, fd: impl AsFd, token: u64, what: EventFlags) -> io::Result<()> {
+        let flags = what | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), flags)?)
     }
 
-    /// Returns the tokens of the descriptors that became readable, after a tenth of a second at most.
+    /// Returns the tokens of the descriptors that became ready, after a tenth of a second at most.
     pub fn wait(&mut self) -> io::Result<impl Iterator<Item = u64> + use<'_>> {
+        self.wait_at_most(Duration::from_millis(100))
+    }
+
+    /// As [`Self::wait`], for another time at most.
+    pub fn wait_at_most(&mut self, limit: Duration) -> io::Result<impl Iterator<Item = u64> + use<'_>> {
         self.events.clear();
-        let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let limit = Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: limit.subsec_nanos().into() };
         let spare = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, spare, Some(&tenth)) {
+        match epoll::wait(&self.epoll, spare, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -74,6 +92,21 @@ pub fn ask(address: SocketAddr, request: &[u8]) -> io::Result<(TcpStream, u64, u
         text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<u64>().ok());
     let length = length.ok_or_else(|| io::Error::other("the response has no Content-Length"))?;
     Ok((stream, head.len() as u64, length))
+}
+
+/// Begins a connection over IPv4 and does not wait for it. `prepare` is given the socket before.
+pub fn connecting(
+    to: SocketAddr,
+    prepare: impl FnOnce(&OwnedFd) -> rustix::io::Result<()>,
+) -> io::Result<TcpStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    set_tcp_nodelay(&socket, true)?;
+    prepare(&socket)?;
+    match connect(&socket, &to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Waits until something listens at an address.

@@ -20,7 +20,7 @@ use tools::{
 struct Options {
     effort: Effort,
     list: bool,
-    /// Names of the cases to run; all if empty.
+    /// Names of the cases to run; all but long ones if empty.
     wanted: Vec<String>,
 }
 
@@ -58,9 +58,12 @@ fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     let workspace = Workspace::new()?;
-    let wanted = |name: &str| options.wanted.is_empty() || options.wanted.iter().any(|wanted| wanted == name);
+    let wanted = |case: &&cases::Case| match options.wanted.as_slice() {
+        [] => !case.is_long(),
+        named => named.iter().any(|name| name == case.name),
+    };
     let (mut rows, mut grids, mut failures) = (Vec::new(), Vec::new(), Vec::new());
-    for case in cases::ALL.iter().filter(|case| wanted(case.name)) {
+    for case in cases::ALL.iter().filter(wanted) {
         eprintln!("{} ...", case.title);
         let measured = match case.measure {
             Measure::Ratios(measure) => {

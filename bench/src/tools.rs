@@ -2,6 +2,7 @@
 
 pub(crate) mod cpu;
 pub(crate) mod effort;
+pub(crate) mod kernel;
 pub(crate) mod perf;
 pub(crate) mod table;
 pub(crate) mod turns;

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-const ALL_MODELS: [&str; 10] =
+pub(super) const ALL_MODELS: [&str; 10] =
     ["threads", "pool", "processes", "prefork", "polling", "select", "poll", "epoll", "aio", "uring"];
 const USERS_OF_COSTS: [u32; 2] = [1, 32];
 

@@ -70,13 +70,14 @@ fn line(row: &Row) -> String {
     format!("| {} | {} | {rest} |\n", row.work, row.unit)
 }
 
-fn word(met: bool) -> &'static str {
+/// Whether something is met, in a word.
+pub(crate) fn word(met: bool) -> &'static str {
     if met { "yes" } else { "no" }
 }
 
 /// The median and, in parentheses, the least and the most. With n rounds these hold the true median with probability
 /// 1 - 2^(1-n): 94 % for 5 rounds.
-fn spread(values: &[f64]) -> String {
+pub(crate) fn spread(values: &[f64]) -> String {
     let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(lo, hi), v| (lo.min(*v), hi.max(*v)));
     format!("{} ({}-{})", short(median(values)), short(least), short(most))
 }

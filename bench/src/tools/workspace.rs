@@ -121,6 +121,11 @@ impl Workspace {
         }
     }
 
+    /// Starts one of our servers on a concurrency model, with the limits and time-outs that it has by default.
+    pub(crate) fn serve_ours_as_shipped(&self, model: &str, flags: &[&str]) -> Result<ServerProcess> {
+        self.serve_nstar(&[flags, &["--engine", model]].concat())
+    }
+
     /// Starts one of our servers on both processors, which it shares with its clients.
     pub(crate) fn serve_ours_shared(&self, flags: &[&str]) -> Result<ServerProcess> {
         self.serve_on(SHARED, |address| Ok(self.nstar_words(flags, address)))

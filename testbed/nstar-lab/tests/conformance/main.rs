@@ -12,6 +12,7 @@ mod content;
 mod crowds;
 mod descriptors;
 mod downloads;
+mod hostile;
 mod keeping;
 mod loads;
 mod models;
