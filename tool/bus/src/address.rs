@@ -33,6 +33,17 @@ pub struct Login {
     pub credentials: Option<PathBuf>,
     /// File with the certificates of who signs the server's, where the system does not know them.
     pub authorities: Option<PathBuf>,
+    /// What this end shows of itself in TLS, where the server asks for it.
+    pub identity: Option<Identity>,
+}
+
+/// A certificate, and what proves whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// File with the certificate, and with those of who signed it up to one that the server knows: PEM.
+    pub certificate: PathBuf,
+    /// File with its key: PEM, not encrypted.
+    pub key: PathBuf,
 }
 
 impl FromStr for Address {

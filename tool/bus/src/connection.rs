@@ -2,7 +2,6 @@
 
 use std::error::Error as _;
 use std::fmt;
-use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use async_nats::rustls::{AlertDescription, Error as TlsError};
 use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
 use crate::address::{Address, Login};
+use crate::certificates;
 use crate::message::shown;
 
 /// How long the bus may take to answer.
@@ -65,7 +66,7 @@ pub enum Notice {
 pub enum BusError {
     /// It did not let this user in.
     #[error(
-        "the bus {0} does not let this user in: its name, password, token or credentials are wrong or missing"
+        "the bus {0} does not let this user in: its name, password, token, credentials or certificate are wrong or missing"
     )]
     NotLetIn(Address),
     /// It did not answer as a bus does.
@@ -76,6 +77,17 @@ pub enum BusError {
         "no TLS with the bus {0}: {1}; --nats-ca names a file with the certificate of who signed its own"
     )]
     Tls(Address, String),
+    /// It wants to see a certificate, and was shown none.
+    #[error("the bus {0} wants to see a certificate, which --nats-cert and --nats-key name: {1}")]
+    NoCertificate(Address, String),
+    /// It does not accept the certificate that it was shown.
+    #[error("the bus {0} does not accept the certificate that --nats-cert names: {1}")]
+    CertificateRefused(Address, String),
+    /// It ended the connection before it let anybody in.
+    #[error(
+        "the bus {0} broke the connection off: {1}; where it asks for certificates, --nats-cert has to name one that it accepts"
+    )]
+    BrokenOff(Address, String),
     /// It could not be reached.
     #[error("the bus {0} cannot be reached: {1}")]
     NotReached(Address, String),
@@ -86,6 +98,14 @@ pub enum BusError {
         path: PathBuf,
         /// Why.
         reason: String,
+    },
+    /// A key belongs to another certificate.
+    #[error("{key} is not the key of the certificate in {certificate}")]
+    OtherKey {
+        /// The file of the key.
+        key: PathBuf,
+        /// The file of the certificate.
+        certificate: PathBuf,
     },
     /// The thread could not be started.
     #[error("cannot start a thread for the bus: {0}")]
@@ -171,24 +191,58 @@ async fn connecting(
     });
     let connected = tokio::time::timeout(PATIENCE, options.connect(address.to_string())).await;
     let Ok(connected) = connected else { return Err(BusError::Silent(address)) };
-    connected.map_err(|error| {
-        let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        match error.kind() {
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-                BusError::NotLetIn(address)
-            }
-            ConnectErrorKind::TimedOut => BusError::Silent(address),
-            ConnectErrorKind::Tls => BusError::Tls(address, shown(&reason)),
-            _ if is_of_tls(&error) => BusError::Tls(address, shown(&reason)),
-            _ => BusError::NotReached(address, shown(&reason)),
-        }
-    })
+    connected.map_err(|error| why_not(address, &login, &error))
 }
 
-/// Whether it is TLS that failed on a connection.
-fn is_of_tls(error: &ConnectError) -> bool {
+/// Why there is no connection.
+fn why_not(address: Address, login: &Login, error: &ConnectError) -> BusError {
+    let reason = shown(&error.source().map_or_else(|| error.to_string(), ToString::to_string));
     let from_system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-    from_system.and_then(io::Error::get_ref).is_some_and(|inner| inner.is::<async_nats::rustls::Error>())
+    let inner = from_system.and_then(io::Error::get_ref);
+    let of_tls = inner.and_then(|inner| inner.downcast_ref::<TlsError>());
+    match (error.kind(), of_tls) {
+        (ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation, _) => {
+            BusError::NotLetIn(address)
+        }
+        (ConnectErrorKind::TimedOut, _) => BusError::Silent(address),
+        (_, Some(TlsError::AlertReceived(alert))) if is_about_our_certificate(*alert) => {
+            match login.identity {
+                Some(_) => BusError::CertificateRefused(address, reason),
+                None => BusError::NoCertificate(address, reason),
+            }
+        }
+        (ConnectErrorKind::Tls, _) | (_, Some(_)) => BusError::Tls(address, reason),
+        _ if from_system.is_some_and(is_broken_off) => BusError::BrokenOff(address, reason),
+        _ => BusError::NotReached(address, reason),
+    }
+}
+
+/// Whether the other end of TLS says with this that it does not like the certificate of this one, or lacks it.
+fn is_about_our_certificate(alert: AlertDescription) -> bool {
+    matches!(
+        alert,
+        AlertDescription::NoCertificate
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied
+            | AlertDescription::CertificateRequired
+    )
+}
+
+/// Whether the other end was there, and left. In TLS 1.3 a client is done before the server has looked at its certificate: what
+/// a client sends on meanwhile may meet a closed connection before it hears why that is closed.
+fn is_broken_off(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::UnexpectedEof
+    )
 }
 
 async fn options(address: &Address, login: &Login) -> Result<ConnectOptions, BusError> {
@@ -205,8 +259,12 @@ async fn options(address: &Address, login: &Login) -> Result<ConnectOptions, Bus
         options = options.token(token.to_owned());
     }
     if let Some(path) = &login.authorities {
-        File::open(path).map_err(|error| unreadable(path, &error))?;
+        certificates::check_authorities(path)?;
         options = options.add_root_certificates(path.clone());
+    }
+    if let Some(identity) = &login.identity {
+        certificates::check_identity(identity)?;
+        options = options.add_client_certificate(identity.certificate.clone(), identity.key.clone());
     }
     if let Some(path) = &login.credentials {
         options = options.credentials_file(path).await.map_err(|error| unreadable(path, &error))?;
@@ -214,8 +272,9 @@ async fn options(address: &Address, login: &Login) -> Result<ConnectOptions, Bus
     Ok(options)
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> BusError {
-    BusError::File { path: path.to_owned(), reason: shown(&error.to_string()) }
+/// A file that cannot be used.
+pub(crate) fn unreadable(path: &Path, why: &dyn fmt::Display) -> BusError {
+    BusError::File { path: path.to_owned(), reason: shown(&why.to_string()) }
 }
 
 impl Heard {

@@ -12,6 +12,7 @@
 //! of a stream to a member and from it.
 
 mod address;
+mod certificates;
 mod connection;
 mod flow;
 mod gather;
@@ -19,7 +20,7 @@ mod member;
 mod message;
 mod stream;
 
-pub use address::{Address, AddressError, Login};
+pub use address::{Address, AddressError, Identity, Login};
 pub use connection::{Bus, BusError, Notice};
 pub use flow::Broken;
 pub use gather::{GatherError, Member, Wanted, gather};

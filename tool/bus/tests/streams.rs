@@ -259,7 +259,7 @@ fn a_bus_that_does_not_let_in_or_is_none_is_told_without_the_password() {
     let none: Address = format!("nats://127.0.0.1:{}", free_port()).parse().unwrap();
     let error = Bus::connect(&none, &Login::default(), |_| ()).unwrap_err().to_string();
     assert!(error.contains("cannot be reached"), "{error}");
-    let login = Login { credentials: Some(server.path("none.creds")), authorities: None };
+    let login = Login { credentials: Some(server.path("none.creds")), ..Login::default() };
     let error = Bus::connect(&none, &login, |_| ()).unwrap_err().to_string();
     assert!(error.contains("none.creds"), "{error}");
 }
@@ -275,7 +275,7 @@ fn tls_needs_a_certificate_that_is_trusted() {
     let flags = ["--tls", "--tlscert", &cert, "--tlskey", &key].map(str::to_owned).to_vec();
     let Some(server) = Server::in_folder(folder, flags) else { return };
     let address: Address = format!("tls://127.0.0.1:{}", server.port).parse().unwrap();
-    let trusting = Login { credentials: None, authorities: Some(cert.into()) };
+    let trusting = Login { authorities: Some(cert.into()), ..Login::default() };
     Bus::connect(&address, &trusting, |_| ()).unwrap();
     let error = Bus::connect(&address, &Login::default(), |_| ()).unwrap_err();
     assert!(matches!(error, BusError::Tls(..)), "{error}");
@@ -324,7 +324,7 @@ fn a_file_of_credentials_lets_in_who_has_its_key() {
              -----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
         );
         fs::write(server.path("user.creds"), text).unwrap();
-        let login = Login { credentials: Some(server.path("user.creds")), authorities: None };
+        let login = Login { credentials: Some(server.path("user.creds")), ..Login::default() };
         Bus::connect(&server.address(), &login, |_| ())
     };
     let far = connect(&user).unwrap();
@@ -334,7 +334,7 @@ fn a_file_of_credentials_lets_in_who_has_its_key() {
     let error = connect(&other).unwrap_err();
     assert!(matches!(error, BusError::NotLetIn(_)), "{error}");
     fs::write(server.path("user.creds"), "nothing").unwrap();
-    let login = Login { credentials: Some(server.path("user.creds")), authorities: None };
+    let login = Login { credentials: Some(server.path("user.creds")), ..Login::default() };
     let error = Bus::connect(&server.address(), &login, |_| ()).unwrap_err().to_string();
     assert!(error.contains("user.creds"), "{error}");
 }

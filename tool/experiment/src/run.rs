@@ -23,7 +23,7 @@ use analysis::{
     comparison::{Finished, LeftOut, LeftOutCause, has_settled},
     run::{Run, WarningKind},
 };
-pub use plan::{RecordError, RunError, RunPlan};
+pub use plan::{RecordError, RunError, RunPlan, TrialFleet};
 use stage::{Around, Stage};
 
 /// The results of an experiment.

@@ -137,6 +137,8 @@ pub(crate) struct Fleet {
     joining: Joining,
     stall_limit_us: u64,
     troubles: Vec<(String, GeneratorTrouble)>,
+    /// How many of them had come when something was measured last.
+    settled: usize,
 }
 
 /// One of them.
@@ -186,6 +188,7 @@ impl Fleet {
             joining: Joining::new(Start::Together),
             stall_limit_us: load::stall_limit_us(plan),
             troubles: Vec::new(),
+            settled: 0,
         };
         let users_max = fleet.allow(users_max, generators.fewer_users)?;
         let probes = answers.into_iter().flat_map(|started| started.probes).collect();
@@ -285,6 +288,7 @@ impl Fleet {
                 ticks.push(tick);
             }
             if ticks.len() as u64 * SLICE_US >= for_us || interrupt.load(Ordering::Relaxed) {
+                self.settled = self.troubles.len();
                 return Ok(ticks);
             }
             thread::sleep(LOOK);
@@ -438,7 +442,13 @@ impl Fleet {
         let ended_run =
             self.on_loss == OnLoss::End || self.members.iter().all(|member| member.remote.is_none());
         self.troubles.push((name, GeneratorTrouble::Lost { users: self.users, loss, ended_run }));
-        if ended_run { DriveError::Over(error) } else { DriveError::Again(error) }
+        if ended_run {
+            // What takes all, such as a bus that is gone, takes one after the other.
+            end_with(self.troubles.get_mut(self.settled..).unwrap_or_default());
+            DriveError::Over(error)
+        } else {
+            DriveError::Again(error)
+        }
     }
 
     fn next_tick(&mut self) -> Option<Tick> {
@@ -451,6 +461,15 @@ impl Fleet {
     fn finished_us(&self) -> Option<u64> {
         let alive = self.members.iter().filter(|member| member.remote.is_some());
         alive.map(|member| member.finished_us).try_fold(0, |latest, one| Some(one?.max(latest)))
+    }
+}
+
+/// Says of generators that were lost one after the other, and nothing measured meanwhile, that the run ended with all of them.
+fn end_with(troubles: &mut [(String, GeneratorTrouble)]) {
+    for (_, trouble) in troubles {
+        if let GeneratorTrouble::Lost { ended_run, .. } = trouble {
+            *ended_run = true;
+        }
     }
 }
 
@@ -577,6 +596,18 @@ mod tests {
             assert_eq!(most(12, |users| users <= limit), limit.min(12));
         }
         assert_eq!(most(u32::MAX, |users| users < 70_000), 69_999);
+    }
+
+    #[test]
+    fn a_run_ends_with_all_that_were_lost_together() {
+        let lost = |ended_run| {
+            let loss = GeneratorLoss::Malformed;
+            (String::new(), GeneratorTrouble::Lost { users: 3, loss, ended_run })
+        };
+        let other = (String::new(), GeneratorTrouble::StartedLate { late_us: 30_000 });
+        let mut troubles = [lost(false), other.clone(), lost(true)];
+        end_with(&mut troubles);
+        assert_eq!(troubles, [lost(true), other, lost(true)]);
     }
 
     #[test]

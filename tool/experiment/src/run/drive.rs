@@ -67,10 +67,10 @@ impl Stage<'_> {
         around: &mut Around<'_>,
     ) -> Result<Driven, RunError> {
         let (plan, circumstances) = (self.load_plan(setup)?, self.circumstances(setup));
-        let (generators, observe) = self.elsewhere(setup)?;
         self.check_files(users, &plan)?;
         self.reset(setup, around.interrupt)?;
         self.drop_if_cold()?;
+        let (generators, observe) = self.elsewhere(setup)?;
         let plan = LoadPlan {
             load: plan,
             users,
@@ -115,14 +115,18 @@ impl Stage<'_> {
         driven.map_err(|error| in_the_way.unwrap_or_else(|| error.into()))
     }
 
-    /// What makes the load, and what observes, besides this process: as the command line says, or else the experiment.
+    /// What makes the load, and what observes, besides this process: as the command line says, or else the experiment. Members
+    /// of a fleet belong to this trial from then on, for as long as they are kept.
     fn elsewhere(&self, setup: &TrialSetup<'_>) -> Result<(Generators, Observe), RunError> {
         let (mut generators, mut observe) = (self.plan.generators.clone(), self.plan.observe.clone());
-        if generators.endpoints.is_empty() {
+        if generators.endpoints.is_empty() && self.plan.fleet.is_none() {
             generators.endpoints = setup.generators(&self.places)?;
         }
         if observe.endpoints.is_empty() {
             observe.endpoints = setup.observers(&self.places)?;
+        }
+        if let Some(fleet) = &self.plan.fleet {
+            fleet.claim(&mut generators, &mut observe)?;
         }
         Ok((generators, observe))
     }

@@ -1,6 +1,6 @@
 //! How an experiment is to be run here, and why it could not be.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
 use analysis::{
     comparison::{LeftOut, LeftOutCause},
@@ -36,6 +36,8 @@ pub struct RunPlan {
     pub generators: Generators,
     /// Where to observe besides this host, in place of where the experiment says.
     pub observe: Observe,
+    /// What makes the load and observes besides, if it has to be claimed for each trial.
+    pub fleet: Option<TrialFleet>,
     /// Seed of every random choice.
     pub seed: u64,
     /// Reads the tables of programs, if each variant is to be profiled once on each workload.
@@ -45,11 +47,45 @@ pub struct RunPlan {
 impl RunPlan {
     /// Whether load is made elsewhere than by this process.
     pub(super) fn is_driven_elsewhere(&self) -> bool {
-        !self.generators.endpoints.is_empty() || !self.experiment.generators.is_empty()
+        self.fleet.is_some()
+            || !self.generators.endpoints.is_empty()
+            || !self.experiment.generators.is_empty()
     }
 
     pub(super) fn guards(&self) -> Guards {
         Guards { program: self.program.clone(), arguments: self.guard.clone() }
+    }
+}
+
+/// A fleet whose members are claimed for each trial anew: each serves one at a time, and is free again after it.
+#[derive(Clone)]
+pub struct TrialFleet {
+    name: String,
+    claim: Arc<Claim>,
+}
+
+/// Adds members of a fleet to what makes load and to what observes, or says why it cannot.
+type Claim = dyn Fn(&mut Generators, &mut Observe) -> Result<(), String> + Send + Sync;
+
+impl TrialFleet {
+    /// A fleet of this name, which tells it from others where an experiment is gone on with. What claims its members adds them
+    /// to what makes the load and to what observes, or says why it cannot.
+    #[must_use]
+    pub fn new(
+        name: String,
+        claim: impl Fn(&mut Generators, &mut Observe) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, claim: Arc::new(claim) }
+    }
+
+    pub(super) fn claim(&self, generators: &mut Generators, observe: &mut Observe) -> Result<(), RunError> {
+        (self.claim)(generators, observe).map_err(|error| LeftOutCause::Failed { error }.into())
+    }
+}
+
+impl fmt::Debug for TrialFleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TrialFleet").field(&self.name).finish()
     }
 }
 

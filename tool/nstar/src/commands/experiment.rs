@@ -14,7 +14,7 @@ use ::experiment::{
     document::{self, Disk},
     names::slug,
     room,
-    run::{Outcome, RunError, RunPlan, run as run_experiment},
+    run::{Outcome, RunError, RunPlan, TrialFleet, run as run_experiment},
 };
 use analysis::{
     comparison::Comparison,
@@ -125,6 +125,7 @@ pub fn run_in(
         split,
         generators,
         observe,
+        fleet: fleet(conditions)?,
         seed: conditions.seed,
         profile: conditions.profile.plan(),
     };
@@ -132,6 +133,17 @@ pub fn run_in(
         true => comparison(&plan, conditions, session),
         false => sweeps(&plan, conditions, session),
     }
+}
+
+/// The fleet that makes the load, if one was asked for.
+#[cfg(feature = "fleet")]
+fn fleet(conditions: &Conditions) -> Result<Option<TrialFleet>, Failure> {
+    super::fleet::for_each_trial(&conditions.elsewhere.fleet)
+}
+
+#[cfg(not(feature = "fleet"))]
+fn fleet(_: &Conditions) -> Result<Option<TrialFleet>, Failure> {
+    Ok(None)
 }
 
 fn measure(

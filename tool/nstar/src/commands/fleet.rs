@@ -3,7 +3,8 @@
 use std::env;
 
 use ::agent::{Ended, Endpoint, OpenStream, Uses, Ways, protocol};
-use ::bus::{Address, Bus, Card, Ending, Farewell, Member, Membership, Notice, Run, Wanted, gather};
+use ::bus::{Address, Bus, Card, Ending, Farewell, Login, Member, Membership, Notice, Run, Wanted, gather};
+use ::experiment::run::TrialFleet;
 use ::sweep::{elsewhere::Observe, fleet::Generators};
 
 use super::uses;
@@ -59,20 +60,55 @@ pub(super) fn claim(
     flags: &Fleet,
     (generators, observe): (&mut Generators, &mut Observe),
 ) -> Result<(), Failure> {
-    let Some(address) = &flags.fleet else { return flags.login.check_unused("--fleet") };
-    let (address, login) = flags.login.plan("--fleet", address)?;
-    let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("--fleet: {error}"));
-    let bus = Bus::connect(&address, &login, |_| ()).map_err(|error| failed(&error))?;
-    let wanted = Wanted { who: who(), version: version(), generators: flags.members.map(usize::from) };
-    let members = gather(&bus, &wanted).map_err(|error| failed(&error))?;
-    for member in members {
-        let to = if member.observes { &mut observe.endpoints } else { &mut generators.endpoints };
-        to.push(endpoint(member));
+    match Sought::of(flags)? {
+        Some(sought) => sought.claim(generators, observe).map_err(Failure::failed),
+        None => Ok(()),
     }
-    if generators.endpoints.is_empty() {
-        return Err(failed(&"those who joined only observe; `--generator here` makes the load here"));
+}
+
+/// The fleet of an experiment, if one was asked for: its members are claimed for each trial.
+pub(super) fn for_each_trial(flags: &Fleet) -> Result<Option<TrialFleet>, Failure> {
+    let Some(sought) = Sought::of(flags)? else { return Ok(None) };
+    let Some(members) = flags.members else {
+        return Err(Failure::usage(
+            "--fleet goes with --members in an experiment, so that as many make the load of every variant",
+        ));
+    };
+    let name = format!("{members} of {}", sought.address);
+    Ok(Some(TrialFleet::new(name, move |generators, observe| sought.claim(generators, observe))))
+}
+
+/// A fleet that was asked for.
+struct Sought {
+    address: Address,
+    login: Login,
+    wanted: Wanted,
+}
+
+impl Sought {
+    fn of(flags: &Fleet) -> Result<Option<Self>, Failure> {
+        let Some(address) = &flags.fleet else {
+            flags.login.check_unused("--fleet")?;
+            return Ok(None);
+        };
+        let (address, login) = flags.login.plan("--fleet", address)?;
+        let wanted = Wanted { who: who(), version: version(), generators: flags.members.map(usize::from) };
+        Ok(Some(Self { address, login, wanted }))
     }
-    Ok(())
+
+    fn claim(&self, generators: &mut Generators, observe: &mut Observe) -> Result<(), String> {
+        let failed = |error: &dyn std::fmt::Display| format!("--fleet: {error}");
+        let bus = Bus::connect(&self.address, &self.login, |_| ()).map_err(|error| failed(&error))?;
+        let members = gather(&bus, &self.wanted).map_err(|error| failed(&error))?;
+        for member in members {
+            let to = if member.observes { &mut observe.endpoints } else { &mut generators.endpoints };
+            to.push(endpoint(member));
+        }
+        if generators.endpoints.is_empty() {
+            return Err(failed(&"those who joined only observe; `--generator here` makes the load here"));
+        }
+        Ok(())
+    }
 }
 
 fn endpoint(member: Member) -> Endpoint {

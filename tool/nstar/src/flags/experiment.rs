@@ -72,6 +72,10 @@ pub struct Elsewhere {
     /// ssh://[USER@]HOST[:PORT]; repeat it for several hosts, which share the users; `here` is this host
     #[arg(long = "generator", value_name = "COMMAND|SSH-URL|here", value_parser = fleet::endpoint)]
     pub generators: Vec<Endpoint>,
+    /// A fleet to make it with.
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::Fleet,
     /// When one of the generators is lost: measure again without it what was being measured, or end that measurement
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = LostGenerator::Repeat)]
     pub lost_generator: LostGenerator,
@@ -96,7 +100,7 @@ impl Elsewhere {
             || (self.generators.is_empty() && texts(&experiment.generators))
             || (self.observe.is_empty() && texts(&experiment.observe));
         let by_ssh = self.by_ssh.plan(any_by_ssh)?;
-        let is_here = self.generators.is_empty() && experiment.generators.is_empty();
+        let is_here = self.generators.is_empty() && experiment.generators.is_empty() && !self.has_fleet();
         if self.lost_generator != LostGenerator::Repeat && is_here {
             return Err(Failure::usage("--lost-generator goes with --generator"));
         }
@@ -109,9 +113,19 @@ impl Elsewhere {
         Ok((generators, Observe { endpoints: self.observe.clone(), by_ssh }))
     }
 
-    /// Whether all of the load is made on hosts that ssh reaches, and none by what is started here.
+    #[cfg(feature = "fleet")]
+    fn has_fleet(&self) -> bool {
+        self.fleet.fleet.is_some()
+    }
+
+    #[cfg(not(feature = "fleet"))]
+    fn has_fleet(&self) -> bool {
+        false
+    }
+
+    /// Whether all of the load is made on hosts that ssh reaches or by a fleet, and none by what is started here.
     pub fn is_on_other_hosts(&self, experiment: &definition::Experiment) -> bool {
-        if !self.generators.is_empty() {
+        if self.has_fleet() || !self.generators.is_empty() {
             return self.generators.iter().all(|endpoint| matches!(endpoint, Endpoint::Ssh(_)));
         }
         let all = &experiment.generators;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bus::{Address, Login};
+use bus::{Address, Identity, Login};
 use clap::{Args, Subcommand};
 use load::fleet::MEMBERS_MAX;
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A fleet to make the load with.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Fleet {
     /// Make the load with the machines that joined a fleet: URL of the NATS server that they gave to `nstar agent --join`,
     /// nats://[USER[:PASSWORD]@]HOST[:PORT] or tls://..
@@ -28,7 +28,7 @@ pub struct Fleet {
 }
 
 /// How to log in to a NATS server.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct BusLogin {
     /// Credentials of a user of the NATS server: a file as `nsc` writes it
     #[arg(long, value_name = "FILE")]
@@ -40,6 +40,12 @@ pub struct BusLogin {
     /// Certificate of who signed that of the NATS server, where the system does not know it: a file in PEM
     #[arg(long, value_name = "FILE")]
     pub nats_ca: Option<PathBuf>,
+    /// Certificate of one's own, where the NATS server asks for one: a file in PEM
+    #[arg(long, value_name = "FILE", requires = "nats_key")]
+    pub nats_cert: Option<PathBuf>,
+    /// Key of the certificate in --nats-cert: a file in PEM
+    #[arg(long, value_name = "FILE", requires = "nats_cert")]
+    pub nats_key: Option<PathBuf>,
 }
 
 impl BusLogin {
@@ -62,7 +68,12 @@ impl BusLogin {
                 "others on this machine can see the password in {flag}; --nats-password-file hides it"
             ));
         }
-        let login = Login { credentials: self.nats_creds.clone(), authorities: self.nats_ca.clone() };
+        let pair = self.nats_cert.clone().zip(self.nats_key.clone());
+        let login = Login {
+            credentials: self.nats_creds.clone(),
+            authorities: self.nats_ca.clone(),
+            identity: pair.map(|(certificate, key)| Identity { certificate, key }),
+        };
         Ok((address, login))
     }
 
@@ -75,6 +86,7 @@ impl BusLogin {
             ("--nats-creds", &self.nats_creds),
             ("--nats-password-file", &self.nats_password_file),
             ("--nats-ca", &self.nats_ca),
+            ("--nats-cert", &self.nats_cert),
         ];
         match given.iter().find(|(_, file)| file.is_some()) {
             Some((name, _)) => Err(Failure::usage(format!("{name} goes with {flag}"))),

@@ -1,6 +1,6 @@
 //! Experiments on programs of others.
 
-mod elsewhere;
+pub(super) mod elsewhere;
 mod lacking;
 mod users;
 
@@ -18,7 +18,7 @@ use crate::common::support::{Nstar, PATIENCE, Place, Server, is_root_or_skip};
 
 /// A small server in Python: it sleeps for as long as its second argument says, in milliseconds, one request at a time. One
 /// load of a second for each variant.
-const SLEEPER: &str = r#"
+pub(super) const SLEEPER: &str = r#"
 title = "A server that sleeps"
 time = "1s"
 rounds = 1
@@ -61,7 +61,7 @@ connections = "per-request"
 "#;
 
 /// `nstar experiment` of this text, with a place of its own for temporary files.
-fn experiment(place: &Place, text: &str, words: &[&str]) -> Nstar {
+pub(super) fn experiment(place: &Place, text: &str, words: &[&str]) -> Nstar {
     fs::create_dir_all(place.path("tmp")).expect("a folder");
     place.write("mine.toml", text);
     let folder = format!("TMPDIR={}", place.path("tmp").display());

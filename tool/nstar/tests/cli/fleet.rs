@@ -1,5 +1,9 @@
 //! Fleets that meet on a real NATS server.
 
+mod experiments;
+mod restarts;
+mod secure;
+
 use std::{
     fs,
     net::TcpStream,
@@ -19,22 +23,23 @@ use crate::common::support::{
 /// A NATS server, stopped when dropped.
 struct Bus {
     port: u16,
+    flags: Vec<String>,
     child: Child,
 }
 
 impl Bus {
     /// `None` where it is not installed, which under CI it must be.
     fn start(flags: &[&str]) -> Option<Self> {
-        let port = free_port();
-        let child = Self::run(port, flags);
+        let (port, flags) = (free_port(), flags.iter().copied().map(str::to_owned).collect::<Vec<_>>());
+        let child = Self::run(port, &flags);
         if child.is_none() {
             assert!(std::env::var_os("CI").is_none(), "nats-server is needed: make setup");
             eprintln!("SKIPPED: nats-server is not installed");
         }
-        Some(Self { port, child: child? })
+        Some(Self { port, flags, child: child? })
     }
 
-    fn run(port: u16, flags: &[&str]) -> Option<Child> {
+    fn run(port: u16, flags: &[String]) -> Option<Child> {
         let mut command = Command::new("nats-server");
         command.env("PATH", format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default()));
         command.args(["-a", "0.0.0.0", "-p", &port.to_string()]).args(flags);
@@ -47,10 +52,18 @@ impl Bus {
         Some(child)
     }
 
-    fn restart(&mut self) {
+    fn stop(&mut self) {
         self.child.kill().expect("a process");
         self.child.wait().expect("a process");
-        self.child = Self::run(self.port, &[]).expect("nats-server");
+    }
+
+    fn start_again(&mut self) {
+        self.child = Self::run(self.port, &self.flags).expect("nats-server");
+    }
+
+    fn restart(&mut self) {
+        self.stop();
+        self.start_again();
     }
 
     fn url(&self) -> String {
@@ -201,26 +214,6 @@ fn a_fleet_that_has_a_run_refuses_another_and_goes_on_without_a_member_that_is_k
     let (step, trouble) = (&run["steps"][0], lost(&run));
     assert_eq!((generators(step).len(), sum(step, "users")), (1, 4), "{step}");
     assert_eq!((&trouble["kind"], &trouble["loss"]["kind"]), (&"lost".into(), &"silent".into()), "{trouble}");
-}
-
-#[test]
-fn a_bus_that_restarts_ends_the_run_and_its_members_serve_the_next() {
-    let place = Place::beside_sleepers();
-    let Some(mut bus) = Bus::start(&[]) else { return };
-    let server = Server::python(COUNTING);
-    let url = bus.url();
-    let mut member = member(&place, &url, &[]);
-    let running = load(&place, &server, (&url, "1"), &["-c", "2", "-d", "60s"]).start();
-    member.wait_for_stderr(" runs");
-    let deadline = Instant::now() + PATIENCE;
-    while seen(&server).values().sum::<u64>() <= 50 {
-        assert!(Instant::now() < deadline, "no load came");
-        thread::sleep(Duration::from_millis(20));
-    }
-    bus.restart();
-    running.finish().exits(1).complains("the generator on").complains("the connection to the bus broke");
-    member.wait_for_stderr("free again: the connection to the bus broke");
-    println!("{}", load(&place, &server, (&url, "1"), &["-c", "2", "-n", "10"]).run().exits(0));
 }
 
 #[test]

@@ -13,14 +13,14 @@ fn with_lines(lines: &str) -> String {
 }
 
 /// The run files of the trials.
-fn runs(place: &Place) -> Vec<Value> {
+pub(crate) fn runs(place: &Place) -> Vec<Value> {
     let files = fs::read_dir(place.path("mine.runs")).expect("a folder").flatten().map(|entry| entry.path());
     let runs = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
     runs.map(|path| serde_json::from_str(&fs::read_to_string(path).expect("a file")).expect("JSON")).collect()
 }
 
 /// The number of generators of each run, by its load and by its step.
-fn generators(run: &Value) -> (usize, usize) {
+pub(crate) fn generators(run: &Value) -> (usize, usize) {
     let count = |of: &Value| of["generators"].as_array().map_or(0, Vec::len);
     (count(&run["load"]), count(&run["steps"][0]))
 }
