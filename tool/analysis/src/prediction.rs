@@ -12,6 +12,7 @@ mod network;
 mod outlook;
 mod parts;
 mod quantile;
+mod slowdown;
 mod solved;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use change::Change;
 pub use goal::{Bound, Goal, GoalAnswer, GoalFigure, GoalOption};
+pub use slowdown::Slowdown;
 
 use crate::run::{Identity, ResourceKind, Run, Words, known};
 use change::demands;
@@ -163,6 +165,10 @@ pub struct ModelFacts {
     pub demands: Vec<String>,
     /// Steps that it was calibrated on.
     pub steps: u32,
+    /// How the bottleneck slows down the more wait for it; absent where throughput did not fall, or nothing of this form is near
+    /// to how it fell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Slowdown>,
 }
 
 /// A figure and its 95 % interval.
@@ -249,12 +255,15 @@ pub enum Caution {
         /// The most that were measured.
         measured: u32,
     },
-    /// Throughput fell with many users, which the model does not do.
+    /// Throughput fell with many users.
     Fell {
         /// Users of the last step.
         users: u32,
         /// Its throughput as a share of the maximum.
         share: f64,
+        /// Whether that of the model falls too.
+        #[serde(default)]
+        followed: bool,
     },
     /// The model is this far from the steps.
     Misses {
@@ -306,6 +315,7 @@ pub fn predict(run: &Run, question: &Question, version: &str) -> Result<Predicti
             misses: drawn.misses,
             demands: demands(&drawn.before),
             steps: parts.points.len() as u32,
+            slowdown: drawn.before.slow.map(|slow| slow.by),
         },
         before: drawn.outlook(outlook::Side::Before),
         after: drawn.outlook(outlook::Side::After),

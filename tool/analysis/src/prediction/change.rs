@@ -247,6 +247,8 @@ fn delay(model: &mut Model, parts: &Parts, name: &str, added_us: f64) -> Result<
 
 fn add_servers(model: &mut Model, name: Option<&str>, servers: u32) -> Result<(), Refusal> {
     let times = f64::from(servers) + 1.0;
+    let served = |model: &Model| model.slow.map(|slow| model.servers_at(slow.at));
+    let before = served(model);
     let is_it = |tier: &&mut Tier| match name {
         Some(name) => tier.of.name == name,
         None => tier.of.role == Role::Server,
@@ -277,5 +279,9 @@ fn add_servers(model: &mut Model, name: Option<&str>, servers: u32) -> Result<()
         _ => false,
     };
     model.devices.iter_mut().filter(on_copied).for_each(|device| device.servers *= times);
+    let after = served(model);
+    if let (Some(slow), Some(before), Some(after)) = (&mut model.slow, before, after) {
+        slow.by = slow.by.shared(after / before);
+    }
     Ok(())
 }

@@ -97,7 +97,7 @@ impl Goal {
         let at = self.users.or(of.users_at_saturation());
         match &self.figure {
             GoalFigure::Throughput => {
-                Some(self.users.map_or(of.limit_per_s, |users| of.throughput_per_s(users)))
+                Some(self.users.map_or_else(|| of.throughput_max_per_s(), |users| of.throughput_per_s(users)))
             }
             GoalFigure::Users => of.users_at_saturation().map(f64::from),
             GoalFigure::Mean => Some(of.response_us(at?)),

@@ -7,7 +7,8 @@
 
 use super::network::{Rates, requests, served_per_s};
 use super::parts::{Parts, processes_of};
-use super::solved::Solved;
+use super::slowdown::{Slowdown, Slowed};
+use super::solved::{Falling, Solved};
 use crate::counters::Role;
 use crate::run::{HostName, Identity, Processes, ResourceKind};
 
@@ -78,10 +79,31 @@ pub(super) struct Model {
     /// Time outside the places that no resource accounts for.
     pub(super) delay_us: f64,
     pub(super) irregularity: f64,
+    /// How the bottleneck of the run slows down the more wait for it.
+    pub(super) slow: Option<Slow>,
+}
+
+/// A slowdown, and where it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Slow {
+    pub(super) at: At,
+    pub(super) by: Slowdown,
+}
+
+/// A part of a model; those of several by their index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum At {
+    Tier(usize),
+    Device(usize),
+    Ceiling,
+    Places,
 }
 
 /// More places, or servers, than this are not queued for one by one: they delay, and bound.
 const SERVERS_MAX: f64 = 300.0;
+
+/// Limits that differ by less than this share are the same.
+const SAME: f64 = 1e-6;
 
 impl Tier {
     pub(super) fn limit_kind(&self) -> ResourceKind {
@@ -125,6 +147,7 @@ impl Model {
             ceiling: None,
             delay_us: 0.0,
             irregularity: 0.0,
+            slow: None,
         };
         model.hosts = hosts(parts, &model.tiers);
         model.hold(parts);
@@ -144,7 +167,7 @@ impl Model {
         let (kind, holder) = (parts.kind, parts.holder.clone());
         match count {
             Some(count) => self.hold_places(Places { kind, holder, count, delay_us: 0.0 }, parts),
-            None if !self.is_station(parts) => {
+            None if self.station(parts).is_none() => {
                 let held_us = Some(1e6 / max).filter(|held_us| *held_us <= parts.alone_us.value);
                 self.ceiling = Some(Ceiling { kind, holder, per_s: max, held_us });
             }
@@ -152,14 +175,71 @@ impl Model {
         }
     }
 
-    /// Whether the bottleneck is one of the stations.
-    fn is_station(&self, parts: &Parts) -> bool {
+    /// The bottleneck, where it is one of the stations.
+    fn station(&self, parts: &Parts) -> Option<At> {
+        let holder = parts.holder.as_ref();
         match parts.kind {
             ResourceKind::Cpu | ResourceKind::SingleThread | ResourceKind::CpuQuota => {
-                self.tiers.iter().any(|tier| is_held(&tier.of, parts.holder.as_ref()))
+                self.tiers.iter().position(|tier| is_held(&tier.of, holder)).map(At::Tier)
             }
-            _ => self.devices.iter().any(|device| Some(&device.identity) == parts.holder.as_ref()),
+            _ => self.devices.iter().position(|of| Some(&of.identity) == holder).map(At::Device),
         }
+    }
+
+    /// The bottleneck of the run.
+    pub(super) fn bottleneck(&self, parts: &Parts) -> Option<At> {
+        match (&self.places, &self.ceiling) {
+            (Some(_), _) => Some(At::Places),
+            (None, Some(_)) => Some(At::Ceiling),
+            (None, None) => self.station(parts),
+        }
+    }
+
+    /// How many it serves at a time.
+    pub(super) fn servers_at(&self, at: At) -> f64 {
+        let servers = match at {
+            At::Tier(index) => self.tiers.get(index).map(Tier::servers),
+            At::Device(index) => self.devices.get(index).map(|of| of.servers),
+            At::Ceiling => self.ceiling.as_ref().and_then(|of| Some(of.per_s * of.held_us? / 1e6)),
+            At::Places => self.places.as_ref().map(|of| of.count.into()),
+        };
+        servers.unwrap_or(1.0)
+    }
+
+    /// The most that it serves per second, and how long one request is there alone, microseconds.
+    pub(super) fn limit_at(&self, at: At) -> Option<(f64, f64)> {
+        let of_servers = |busy_us: f64, servers: f64| (servers / busy_us * 1e6, busy_us / servers.min(1.0));
+        match at {
+            At::Tier(index) => self.tiers.get(index).map(|tier| of_servers(tier.cpu_us, tier.servers())),
+            At::Device(index) => self.devices.get(index).map(|of| of_servers(of.busy_us, of.servers)),
+            At::Ceiling => self
+                .ceiling
+                .as_ref()
+                .map(|of| (of.per_s, of.held_us.map_or(0.0, |held_us| held_us.max(1e6 / of.per_s)))),
+            At::Places => {
+                self.confined().map(|rates| (rates.limit_per_s(), 1e6 / served_per_s(Some(&rates), 0.0, 1)))
+            }
+        }
+    }
+
+    fn slowed_by(&self, slow: Slow) -> Slowed {
+        Slowed { by: slow.by, servers: self.servers_at(slow.at).max(1.0) }
+    }
+
+    /// The rates of a part, which are lower where it is the one that slows down.
+    fn slowed(&self, at: At, rates: Rates) -> Rates {
+        match self.slow {
+            Some(slow) if slow.at == at => rates.slowed(self.slowed_by(slow)),
+            _ => rates,
+        }
+    }
+
+    /// How throughput falls, where the part that slows down is the one that stops the system.
+    fn falling(&self, alone_us: f64, limit_per_s: f64) -> Option<Falling> {
+        let slow = self.slow?;
+        let (per_s, held_us) = self.limit_at(slow.at)?;
+        let elsewhere_us = (alone_us - held_us).max(0.0);
+        (per_s <= limit_per_s * (1.0 + SAME)).then(|| Falling { by: self.slowed_by(slow), elsewhere_us })
     }
 
     /// Puts the work of processors inside the places or outside, and finds the time that a place is held besides.
@@ -193,16 +273,26 @@ impl Model {
     fn requests(&self) -> usize {
         let servers =
             self.tiers.iter().map(Tier::servers).chain(self.places.iter().map(|of| of.count.into()));
-        requests(servers.filter(|servers| *servers <= SERVERS_MAX).fold(1.0, f64::max))
+        let most = servers.filter(|servers| *servers <= SERVERS_MAX).fold(1.0, f64::max);
+        requests(most + self.slow.map_or(0.0, |slow| slow.by.onset))
     }
 
     /// The stations of tiers that are inside the places or not; of those with very many servers the delay.
     fn stations(&self, inside: bool) -> (Vec<Rates>, f64) {
-        let own = self.tiers.iter().filter(|tier| tier.inside == inside && tier.cpu_us > 0.0);
-        let (queues, delays): (Vec<&Tier>, Vec<&Tier>) = own.partition(|tier| tier.servers() <= SERVERS_MAX);
         let requests = self.requests();
-        let rates = queues.into_iter().map(|tier| Rates::of_servers(tier.cpu_us, tier.servers(), requests));
-        (rates.collect(), delays.iter().map(|tier| tier.cpu_us).sum())
+        let (mut queues, mut delay_us) = (Vec::new(), 0.0);
+        for (index, tier) in self.tiers.iter().enumerate() {
+            if tier.inside != inside || tier.cpu_us <= 0.0 {
+                continue;
+            }
+            if tier.servers() <= SERVERS_MAX {
+                let rates = Rates::of_servers(tier.cpu_us, tier.servers(), requests);
+                queues.push(self.slowed(At::Tier(index), rates));
+            } else {
+                delay_us += tier.cpu_us;
+            }
+        }
+        (queues, delay_us)
     }
 
     /// The places with all that is inside.
@@ -211,19 +301,22 @@ impl Model {
         let (inside, delay_us) = self.stations(true);
         let inside = Rates::joined(&inside);
         let requests = self.requests().max(places.count.min(1_000) as usize);
-        Some(Rates::confined(inside.as_ref(), places.delay_us + delay_us, places.count, requests))
+        let rates = Rates::confined(inside.as_ref(), places.delay_us + delay_us, places.count, requests);
+        Some(self.slowed(At::Places, rates))
     }
 
     /// The whole network.
     pub(super) fn solved(&self) -> Solved {
         let (mut stations, mut delay_us) = self.stations(false);
         let requests = self.requests();
-        let devices = self.devices.iter().filter(|device| device.busy_us > 0.0);
-        stations.extend(devices.map(|of| Rates::of_servers(of.busy_us, of.servers, requests)));
+        let devices = self.devices.iter().enumerate().filter(|(_, device)| device.busy_us > 0.0);
+        stations.extend(devices.map(|(index, of)| {
+            self.slowed(At::Device(index), Rates::of_servers(of.busy_us, of.servers, requests))
+        }));
         let ceiling = self.ceiling.iter().filter_map(|of| Some((of.held_us?, of.per_s)));
-        stations.extend(
-            ceiling.map(|(held_us, per_s)| Rates::of_servers(held_us, per_s * held_us / 1e6, requests)),
-        );
+        stations.extend(ceiling.map(|(held_us, per_s)| {
+            self.slowed(At::Ceiling, Rates::of_servers(held_us, per_s * held_us / 1e6, requests))
+        }));
         let confined = self.confined();
         let many = self.places.as_ref().is_some_and(|places| f64::from(places.count) > SERVERS_MAX);
         match confined {
@@ -235,13 +328,15 @@ impl Model {
         let delay_us = delay_us + self.delay_us;
         let limit_per_s = self.limits().first().map_or(f64::INFINITY, |limit| limit.per_s);
         let alone_us = 1e6 / served_per_s(stations.as_ref(), delay_us, 1);
+        let alone_us = if alone_us.is_finite() { alone_us } else { delay_us };
         Solved {
             stations,
             delay_us,
             think_us: self.think_us,
             limit_per_s,
-            alone_us: if alone_us.is_finite() { alone_us } else { delay_us },
+            alone_us,
             irregularity: self.irregularity,
+            falling: self.falling(alone_us, limit_per_s),
         }
     }
 

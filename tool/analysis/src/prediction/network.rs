@@ -5,6 +5,11 @@
 //! Woo, "Parametric analysis of queueing networks", IBM J. Res. Dev. 19(1), 1975), and the number of requests in that is a
 //! birth and death process fed by those who are not inside. It is exact for exponential times, and gives what mean value
 //! analysis gives.
+//!
+//! A station that serves slower the more wait there is one of those too. With users who think it can have two states, one with
+//! few waiting and one with many, and goes from one to the other so seldom that the first, in which a run begins, is the answer.
+
+use super::slowdown::Slowed;
 
 /// More requests than this are not distinguished: rates are continued by their asymptote.
 const REQUESTS_MAX: usize = 1_024;
@@ -12,11 +17,25 @@ const REQUESTS_MAX: usize = 1_024;
 /// A part of a birth and death process that is less probable than the most probable state by this much is left out.
 const NEGLIGIBLE: f64 = 1e-16;
 
+/// States beyond one that is less probable than this are not reached in a run.
+const UNREACHED: f64 = 1e-5;
+
+/// No weight of a station that slows down is larger, so that products of them are finite.
+const WEIGHT_MAX: f64 = 1e150;
+
+/// Rates that differ by less than this share are the same.
+const ROUNDING: f64 = 1e-9;
+
+/// A sum is scaled down when it is larger than this.
+const SUM_MAX: f64 = 1e200;
+
 /// How fast a station, or several, serve with 1, 2, .. requests inside, per second.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rates {
     per_s: Vec<f64>,
     limit_per_s: f64,
+    /// How a station among them slows down.
+    slowed: Option<Slowed>,
 }
 
 /// How many requests to distinguish where stations have as many servers as this.
@@ -31,7 +50,22 @@ impl Rates {
         Self {
             per_s: (1..=requests).map(|inside| rate(inside as f64)).collect(),
             limit_per_s: rate(f64::INFINITY),
+            slowed: None,
         }
+    }
+
+    /// The same station where requests take longer the more of them are there.
+    pub(super) fn slowed(mut self, by: Slowed) -> Self {
+        for (rate, present) in self.per_s.iter_mut().zip(1u32..) {
+            *rate /= by.factor(present.into());
+        }
+        self.slowed = Some(by);
+        self
+    }
+
+    /// Whether a station among them slows down.
+    pub(super) fn is_slowed(&self) -> bool {
+        self.slowed.is_some()
     }
 
     /// Several stations that every request visits. `None` of none.
@@ -46,7 +80,7 @@ impl Rates {
             weights = convolved(&weights, &other.weights(limit_per_s));
         }
         let per_s = weights.windows(2).map(|pair| limit_per_s * pair[0] / pair[1]).collect();
-        Some(Self { per_s, limit_per_s })
+        Some(Self { per_s, limit_per_s, slowed: stations.iter().find_map(|one| one.slowed) })
     }
 
     /// The same where at most `places` requests are inside at a time, each of which spends a delay there too.
@@ -56,7 +90,7 @@ impl Rates {
         let mut per_s: Vec<f64> = (1..=last).map(of).collect();
         let limit_per_s = of(places.max(1) as usize);
         per_s.resize(requests, limit_per_s);
-        Self { per_s, limit_per_s }
+        Self { per_s, limit_per_s, slowed: None }
     }
 
     /// The rate that no number of requests exceeds.
@@ -65,17 +99,25 @@ impl Rates {
     }
 
     /// With so many requests inside. Beyond those that were distinguished the rate goes on as that of a balanced network,
-    /// n / (n + a) of the limit.
+    /// n / (n + a) of the limit; where it falls already, as that of the station that slows down.
     fn at(&self, inside: u32) -> f64 {
         let Some(index) = (inside as usize).checked_sub(1) else { return 0.0 };
         let known = self.per_s.get(index).or(self.per_s.last()).copied().unwrap_or(0.0);
         let reached = self.per_s.len() as f64;
+        if let (Some(by), true) = (self.slowed, index >= self.per_s.len() && self.falls()) {
+            return known * by.factor(reached) / by.factor(inside.into());
+        }
         if index < self.per_s.len() || known >= self.limit_per_s {
             return known.min(self.limit_per_s);
         }
         let behind = reached * (self.limit_per_s / known - 1.0);
         let inside = f64::from(inside);
         self.limit_per_s * inside / (inside + behind)
+    }
+
+    /// Whether each request more makes it slower, with as many inside as are distinguished.
+    fn falls(&self) -> bool {
+        matches!(self.per_s.as_slice(), [.., before, last] if *last < before * (1.0 - ROUNDING))
     }
 
     /// The products of one over the rates, in units of a rate.
@@ -85,8 +127,22 @@ impl Rates {
             product *= unit_per_s / rate;
             product
         });
-        std::iter::once(1.0).chain(each).collect()
+        let all = std::iter::once(1.0).chain(each);
+        match self.slowed {
+            Some(_) => reached(all.take_while(|weight| *weight < WEIGHT_MAX).collect()),
+            None => all.collect(),
+        }
     }
+}
+
+/// Weights of a station that slows down, none beyond numbers that it never has while another station is slower.
+fn reached(mut weights: Vec<f64>) -> Vec<f64> {
+    let least = weights.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
+    let Some((index, least)) = least.map(|(index, least)| (index, *least)) else { return weights };
+    if least < UNREACHED * weights.iter().take(index).sum::<f64>() {
+        weights.iter_mut().skip(index + 1).for_each(|weight| *weight = 0.0);
+    }
+    weights
 }
 
 fn convolved(one: &[f64], other: &[f64]) -> Vec<f64> {
@@ -102,8 +158,29 @@ pub(super) fn served_per_s(stations: Option<&Rates>, delay_us: f64, users: u32) 
         None if delay_s > 0.0 => f64::from(users) / delay_s,
         None => 0.0,
         Some(rates) if delay_s <= 0.0 => rates.at(users),
+        Some(rates) if rates.is_slowed() => mean_falling_rate(rates, delay_s, users),
         Some(rates) => mean_rate(rates, delay_s, users),
     }
+}
+
+/// The same where rates may fall: the number inside may have several probable values. They are summed from the fewest on, up
+/// to those that are not reached.
+fn mean_falling_rate(rates: &Rates, delay_s: f64, users: u32) -> f64 {
+    let (mut weight, mut total, mut served) = (1.0, 1.0, 0.0);
+    for inside in 0..users {
+        let rate = rates.at(inside + 1);
+        let growth = f64::from(users - inside) / delay_s / rate;
+        if weight < NEGLIGIBLE * total || (growth > 1.0 && weight < UNREACHED * total) {
+            break;
+        }
+        weight *= growth;
+        total += weight;
+        served += weight * rate;
+        if total > SUM_MAX {
+            (weight, total, served) = (weight / SUM_MAX, total / SUM_MAX, served / SUM_MAX);
+        }
+    }
+    served / total
 }
 
 /// The mean of the rates over the birth and death process of the number inside. It has one most probable number, from where
@@ -139,6 +216,7 @@ fn mean_rate(rates: &Rates, delay_s: f64, users: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::slowdown::Slowdown;
     use super::*;
     use crate::laws::mva::{Station, mva, repairman};
 
@@ -195,6 +273,49 @@ mod tests {
         for users in [1, 5, 128, 129, 5_000] {
             near(served_per_s(Some(&rates), 0.0, users), f64::from(users) / f64::from(users + 2) * 1e4, 1e-9);
         }
+    }
+
+    fn slowed(demand_us: f64, growth: f64) -> Rates {
+        let by = Slowdown { onset: 0.0, growth, power: 1.0 };
+        Rates::of_servers(demand_us, 1.0, 128).slowed(Slowed { by, servers: 1.0 })
+    }
+
+    /// By hand: three users who think for 1 s, and a station that serves 1, 1/2 and 1/3 per second. The numbers there have the
+    /// weights 1, 3, 12 and 36.
+    #[test]
+    fn a_station_that_slows_down_with_thinking_users() {
+        near(served_per_s(Some(&slowed(1e6, 1.0)), 1e6, 3), 21.0 / 52.0, 1e-12);
+    }
+
+    /// By hand: weights 1, 1, 2, 6, .. of the one that slows down, and 1 of the other, so that those of both are 1, 2, 4, 10.
+    /// With many nearly all are at the slower one, which serves 1 / n.
+    #[test]
+    fn a_station_that_slows_down_beside_another() {
+        let both = [Rates::of_servers(1e6, 1.0, 128), slowed(1e6, 1.0)];
+        let rates = Rates::joined(&both).expect("stations");
+        for (users, expected, tolerance) in
+            [(1, 0.5, 1e-12), (2, 0.5, 1e-12), (3, 0.4, 1e-12), (200, 1.0 / 200.0, 0.01), (5_000, 2e-4, 0.01)]
+        {
+            near(served_per_s(Some(&rates), 0.0, users), expected, tolerance);
+        }
+    }
+
+    #[test]
+    fn a_station_that_does_not_slow_down_is_what_it_was() {
+        let plain = Rates::of_servers(5e3, 1.0, 128);
+        for users in [1, 2, 7, 20, 90, 1_300, 4_000] {
+            let exact = served_per_s(Some(&plain), 1e5, users);
+            near(served_per_s(Some(&slowed(5e3, 0.0)), 1e5, users), exact, 1e-9);
+        }
+    }
+
+    /// The slower station keeps the others from waiting at the one that would slow down: it takes 51 there to be slower, which
+    /// has a chance of less than 1e-6.
+    #[test]
+    fn a_slower_station_before_it_keeps_it_fast() {
+        let rates = Rates::joined(&[Rates::of_servers(2e6, 1.0, 128), slowed(1e6, 0.02)]).expect("stations");
+        near(served_per_s(Some(&rates), 0.0, 100), 0.5, 1e-6);
+        near(served_per_s(Some(&rates), 0.0, 1_000), 0.5, 1e-6);
     }
 
     /// Half a server is one that takes twice as long.

@@ -5,6 +5,7 @@ use super::draw::{self, Irregularity};
 use super::model::Model;
 use super::parts::Parts;
 use super::quantile::Ratios;
+use super::slowdown;
 use super::solved::{Solved, irregularity, misses};
 use super::{Caution, CurvePoint, Estimate, LimitFacts, Outlook, Question, Refusal, Sensitivity};
 use crate::run::{Identity, Run, Words};
@@ -52,14 +53,15 @@ impl Drawn {
     pub(super) fn of(parts: &Parts, changes: &[Change], seed: u64) -> Result<Self, Refusal> {
         let elsewhere = changes.iter().any(Change::is_of_load);
         let mut random = Random::seeded(seed);
-        let mut before = Model::of(parts);
+        let shape = slowdown::shape(parts);
+        let mut before = slowdown::model(parts, shape);
         let fit = irregularity(&before, parts);
         before.irregularity = fit.mean();
         let after = changed(&before, parts, changes)?;
         let (mut models, mut pairs) = (Vec::new(), Vec::new());
         for _ in 0..DRAWS {
             let drawn = draw::parts(parts, &mut random);
-            let mut model = Model::of(&drawn);
+            let mut model = slowdown::model(&drawn, shape);
             let fit = irregularity(&model, &drawn);
             model.irregularity = fit.drawn(false, &mut random);
             let mut after = changed(&model, &drawn, changes)?;
@@ -100,7 +102,8 @@ impl Drawn {
             identity: limit.identity,
             throughput_per_s: limit.per_s,
         });
-        let max = self.estimate(side, |solved| Some(solved.limit_per_s).filter(|limit| limit.is_finite()));
+        let max = |solved: &Solved| Some(solved.throughput_max_per_s()).filter(|most| most.is_finite());
+        let max = self.estimate(side, max);
         Outlook {
             throughput_max_per_s: max.unwrap_or_default(),
             users_at_saturation: self.estimate(side, users).map(whole),
@@ -183,13 +186,14 @@ const LESS: f64 = 0.9;
 pub(super) fn sensitivity(model: &Model) -> Vec<Sensitivity> {
     let solved = model.solved();
     let users = solved.users_at_saturation().unwrap_or(1);
+    let most_per_s = solved.throughput_max_per_s();
     let of = |demand: String| {
         let mut less = model.clone();
         scale(&mut less, &demand, LESS).ok()?;
         let less = less.solved();
         Some(Sensitivity {
             demand,
-            throughput_ratio: less.limit_per_s / solved.limit_per_s,
+            throughput_ratio: less.throughput_max_per_s() / most_per_s,
             response_time_ratio: less.response_us(users) / solved.response_us(users),
             users_at_saturation: less.users_at_saturation(),
         })
@@ -205,21 +209,17 @@ pub(super) fn sensitivity(model: &Model) -> Vec<Sensitivity> {
 /// A model that misses the steps by less than this is not worth a caution.
 const MISSES: f64 = 0.05;
 
-/// Throughput of the last step below this share of the maximum has fallen.
-const FELL: f64 = crate::thresholds::PLATEAU;
-
 pub(super) fn cautions(run: &Run, question: &Question, drawn: &Drawn, parts: &Parts) -> Vec<Caution> {
     let max = parts.throughput_max_per_s.value;
     let mut all = Vec::new();
-    if drawn.solved.after.limit_per_s > BEYOND * max {
+    if drawn.solved.after.throughput_max_per_s() > BEYOND * max {
         all.push(Caution::BeyondThroughput { measured_per_s: max });
     }
     if question.users.is_some_and(|users| users > most(parts)) {
         all.push(Caution::BeyondUsers { measured: most(parts) });
     }
-    let last = parts.points.last().map(|point| (point.users, point.throughput_per_s.value / max));
-    if let Some((users, share)) = last.filter(|(_, share)| *share < FELL) {
-        all.push(Caution::Fell { users, share });
+    if let Some((users, share)) = slowdown::fell(parts) {
+        all.push(Caution::Fell { users, share, followed: drawn.before.slow.is_some() });
     }
     if drawn.misses > MISSES {
         all.push(Caution::Misses { share: drawn.misses });

@@ -3,8 +3,11 @@
 use proptest::prelude::*;
 
 use super::change::{Change, demands, scale};
-use super::model::Model;
+use super::model::{Model, Slow};
+use super::network::{Rates, served_per_s};
 use super::parts::{DevicePart, Figure, HostPart, Parts, Point, TierPart};
+use super::slowdown::{self, Slowdown, Slowed};
+use super::solved::irregularity;
 use crate::counters::Role;
 use crate::run::{Identity, Processes, ResourceKind};
 
@@ -97,6 +100,149 @@ proptest! {
         let curve: Vec<f64> = (0..14).map(|power| solved.throughput_per_s(1 << power)).collect();
         prop_assert!(curve.windows(2).all(|pair| pair[1] >= pair[0] * (1.0 - 1e-6)), "{curve:?}");
         prop_assert!(curve.iter().all(|x| *x <= max * (1.0 + 1e-3)));
+    }
+}
+
+fn any_slowdown() -> impl Strategy<Value = Slowdown> {
+    (0.0..50.0f64, 1e-4..1.0f64, prop::sample::select(vec![0.5, 1.0, 2.0]))
+        .prop_map(|(onset, growth, power)| Slowdown { onset, growth, power })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A bottleneck that slows down serves no more than it did without, and less the more a request takes there.
+    #[test]
+    fn what_slows_down_is_never_faster(
+        parts in any_parts(), by in any_slowdown(), irregularity in 0.0..=1.0f64, users in 1..3_000u32,
+        factor in 1.0..4.0f64,
+    ) {
+        let plain = Model { irregularity, ..Model::of(&parts) };
+        let at = plain.bottleneck(&parts).expect("one of them");
+        let model = Model { slow: Some(Slow { at, by }), ..plain.clone() };
+        let found = model.solved().throughput_per_s(users);
+        prop_assert!(found > 0.0 && found <= plain.solved().throughput_per_s(users) * (1.0 + 1e-4));
+        let own = match parts.kind {
+            ResourceKind::WorkerPool => "app.pool",
+            ResourceKind::Lock => "app.lock",
+            ResourceKind::Network => "eth0.network",
+            ResourceKind::RateLimit => return Ok(()),
+            _ => "app.cpu",
+        };
+        let mut more = model.clone();
+        scale(&mut more, own, factor).expect("its own demand");
+        let then = more.solved().throughput_per_s(users);
+        prop_assert!(then <= found * (1.0 + 1e-4), "{own} times {factor}: {found} then {then}");
+    }
+}
+
+/// Throughput of a lock that is held for 2 % longer for each that waits, with users who are elsewhere for another 10 ms: exact
+/// for exponential times.
+fn falling_lock_per_s(users: u32, think_us: f64, held_us: f64) -> f64 {
+    let by = Slowdown { onset: 0.0, growth: 0.02, power: 1.0 };
+    let rates = Rates::of_servers(held_us, 1.0, 128).slowed(Slowed { by, servers: 1.0 });
+    served_per_s(Some(&rates), think_us + 10_000.0, users)
+}
+
+/// A sweep of it: 10 ms, users who think for 100 ms.
+fn falling_lock() -> Parts {
+    let per_s = |users| falling_lock_per_s(users, 100_000.0, 10_000.0);
+    let users = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64];
+    let most = users.map(per_s).into_iter().fold(0.0, f64::max);
+    let mut parts = parts(ResourceKind::Lock, 10.0, 2, most, 20_000.0, 1);
+    parts.think_us = 100_000.0;
+    parts.devices.clear();
+    parts.hosts.clear();
+    parts.points = users.map(|users| Point { users, throughput_per_s: figure(per_s(users)) }).to_vec();
+    parts
+}
+
+/// The exact N*, and the exact most throughput.
+fn saturation(per_s: impl Fn(u32) -> f64) -> (u32, f64) {
+    let most = (1..200).map(&per_s).fold(0.0, f64::max);
+    (1..200).find(|users| per_s(*users) >= 0.95 * most).map_or((0, most), |users| (users, most))
+}
+
+#[test]
+fn throughput_falls_as_it_fell_and_as_it_would() {
+    let parts = falling_lock();
+    let mut model = slowdown::model(&parts, slowdown::shape(&parts));
+    model.irregularity = irregularity(&model, &parts).mean();
+    let slow = model.slow.expect("a slowdown").by;
+    assert!((slow.factor(40.0) / 1.8 - 1.0).abs() < 0.1, "{slow:?}");
+    let cases = [
+        (None, 1e5, 1e4),
+        (Some(Change::Think { think_us: 3e5 }), 3e5, 1e4),
+        (Some(Change::Demand { of: "app.lock".into(), factor: 0.5 }), 1e5, 5e3),
+    ];
+    for (change, think_us, held_us) in cases {
+        let mut changed = model.clone();
+        change.iter().for_each(|change| change.make(&mut changed, &parts).expect("a change"));
+        let (solved, exact) = (changed.solved(), |users| falling_lock_per_s(users, think_us, held_us));
+        for users in [1, 4, 8, 12, 16, 24, 32, 64, 96] {
+            let (found, exact) = (solved.throughput_per_s(users), exact(users));
+            assert!((found / exact - 1.0).abs() < 0.02, "{change:?}, {users} users: {found} is not {exact}");
+        }
+        let (users, most) = saturation(exact);
+        let found = solved.users_at_saturation().expect("N*");
+        assert!(found.abs_diff(users) <= 1, "{change:?}: {found} is not {users}");
+        assert!((solved.throughput_max_per_s() / most - 1.0).abs() < 0.02, "{change:?}");
+    }
+}
+
+/// Processors that compute for 10 ms, 2 % longer for each that waits, with users who think for 100 ms and are elsewhere for 5:
+/// exact for exponential times.
+fn falling_processors_per_s(users: u32, cpus: f64) -> f64 {
+    let by = Slowdown { onset: 0.0, growth: 0.02, power: 1.0 };
+    let rates = Rates::of_servers(10_000.0, cpus, 128).slowed(Slowed { by, servers: cpus });
+    served_per_s(Some(&rates), 105_000.0, users)
+}
+
+/// Two processors were measured; four of them are slowed down by those who wait then.
+#[test]
+fn processors_that_slow_down_are_predicted_with_more_of_them() {
+    let users = [1, 4, 8, 16, 20, 24, 32, 48, 64, 96];
+    let per_s = |users| falling_processors_per_s(users, 2.0);
+    let most = users.map(per_s).into_iter().fold(0.0, f64::max);
+    let mut parts = parts(ResourceKind::Cpu, 10_000.0, 2, most, 15_000.0, 1);
+    parts.think_us = 100_000.0;
+    parts.tiers.truncate(1);
+    parts.devices.clear();
+    parts.hosts.clear();
+    parts.points = users.map(|users| Point { users, throughput_per_s: figure(per_s(users)) }).to_vec();
+    let mut model = slowdown::model(&parts, slowdown::shape(&parts));
+    model.irregularity = irregularity(&model, &parts).mean();
+    for cpus in [2.0, 4.0] {
+        let mut changed = model.clone();
+        Change::Cpus { name: "app".into(), cpus }.make(&mut changed, &parts).expect("a tier");
+        let solved = changed.solved();
+        for users in [1, 4, 16, 24, 32, 48, 96, 128] {
+            let (found, exact) = (solved.throughput_per_s(users), falling_processors_per_s(users, cpus));
+            let error = found / exact - 1.0;
+            assert!(error.abs() < 0.02, "{cpus} processors, {users} users: {found} is not {exact}");
+        }
+    }
+}
+
+#[test]
+fn throughput_that_does_not_fall_has_no_slowdown() {
+    let mut parts = falling_lock();
+    parts.points.truncate(6);
+    assert!(slowdown::fell(&parts).is_none() && slowdown::shape(&parts).is_none());
+    parts.points.clear();
+    assert!(slowdown::shape(&parts).is_none());
+}
+
+/// Two servers, each with half of those who wait, are twice as fast with twice as many.
+#[test]
+fn added_servers_share_those_who_wait() {
+    let parts = falling_lock();
+    let model = slowdown::model(&parts, slowdown::shape(&parts));
+    let mut more = model.clone();
+    Change::AddServer { name: None, servers: 1 }.make(&mut more, &parts).expect("a server");
+    let (before, after) = (model.slow.expect("a slowdown").by, more.slow.expect("a slowdown").by);
+    for waiting in [5.0, 20.0, 60.0] {
+        assert!((after.factor(2.0 * waiting) / before.factor(waiting) - 1.0).abs() < 1e-9);
     }
 }
 

@@ -3,5 +3,6 @@
 //! Every seed is fixed: what agrees once agrees always.
 
 mod changes;
+mod falling;
 mod measured;
 mod simulated;

@@ -38,6 +38,8 @@ pub(crate) struct System {
     pub(crate) places: u32,
     pub(crate) inside: Vec<Station>,
     pub(crate) outside: Vec<Station>,
+    /// What each request that waits for a place adds to the time of those inside, as a share of it.
+    pub(crate) slowing: f64,
 }
 
 /// What so many users saw.
@@ -178,7 +180,9 @@ impl Run<'_> {
     fn serve(&mut self, user: usize, at: usize) {
         self.busy[at] += 1;
         self.requests[user].at = at;
-        let time_us = self.stations[at].time.draw_us(&mut self.random);
+        let waiting = if at < self.system.inside.len() { self.outside_places.len() as f64 } else { 0.0 };
+        let longer = 1.0 + self.system.slowing * waiting;
+        let time_us = self.stations[at].time.draw_us(&mut self.random) * longer;
         self.later(user, time_us);
     }
 

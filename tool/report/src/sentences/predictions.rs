@@ -2,6 +2,7 @@
 
 use analysis::prediction::{
     Caution, Change, Estimate, GoalAnswer, GoalFigure, GoalOption, LimitFacts, Outlook, Prediction, Refusal,
+    Slowdown,
 };
 
 use super::holders;
@@ -121,11 +122,21 @@ pub(crate) fn model(of: &Prediction) -> String {
     let facts = &of.model;
     format!(
         "A queueing network of {}, calibrated on {} steps, from which it is {} away; times are {} irregular (0 constant, 1 \
-         exponential). Intervals are of 95 %.",
+         exponential).{} Intervals are of 95 %.",
         facts.demands.join(", "),
         number::count(facts.steps.into()),
         number::percent(facts.misses),
-        number::quantity(facts.irregularity)
+        number::quantity(facts.irregularity),
+        facts.slowdown.map(slowdown).unwrap_or_default()
+    )
+}
+
+/// How its bottleneck slows down, after a space: as many waiting requests as double the time of one.
+fn slowdown(of: Slowdown) -> String {
+    let doubled = of.waiting_for_double();
+    format!(
+        " The bottleneck takes longer the more requests wait for it, twice as long with about {}.",
+        number::about(doubled)
     )
 }
 
@@ -168,10 +179,14 @@ pub(crate) fn caution(of: &Caution) -> String {
         Caution::BeyondUsers { measured } => {
             format!("Beyond what was measured, at most {}.", words::users(*measured))
         }
-        Caution::Fell { users, share } => format!(
-            "With {} throughput had fallen to {} of its maximum. The model does not fall: beyond N* it promises too much.",
+        Caution::Fell { users, share, followed } => format!(
+            "With {} throughput had fallen to {} of its maximum. {}",
             words::users(*users),
-            number::percent(*share)
+            number::percent(*share),
+            match followed {
+                true => "The model falls as it did; how far it falls with more users is not known.",
+                false => "The model does not fall: beyond N* it promises too much.",
+            }
         ),
         Caution::Misses { share } => format!(
             "The model is {} away from the steps it was made from; the intervals are wider by as much.",
