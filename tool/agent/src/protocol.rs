@@ -20,7 +20,7 @@ pub use packing::{Packer, Unpacker};
 
 /// The version of what passes over the stream. It changes with any message, and with any type of
 /// [`analysis::counters`], [`analysis::ticks`] or [`load::Plan`]: a test holds the bytes of an example.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 /// Reasons why what came over the stream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -136,7 +136,7 @@ pub struct Process {
     pub disk_written_bytes: Option<u64>,
     /// Resident memory (gauge).
     pub resident_bytes: u64,
-    /// The CPU limit of its cgroup or of the nearest limited ancestor.
+    /// The tightest CPU limit of its cgroup and those around it.
     pub cpu_quota: Option<CpuQuota>,
     /// Limits of its cgroups on block devices; empty if there are none.
     pub io_limits: Vec<IoLimit>,
@@ -478,6 +478,9 @@ pub struct Hop {
     pub held: u64,
     /// Connections of which it is not known whether a request is held: unix sockets tell no more than what is unread.
     pub unclear: u64,
+    /// Whether address translation may lead on from here to a server that is not known, and connection tracking, which tells
+    /// to which, may not be read where it is called.
+    pub translation_unread: bool,
 }
 
 /// Time in which tasks stalled for want of a resource.

@@ -12,6 +12,7 @@ pub(crate) mod route;
 
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -90,16 +91,38 @@ impl NetlinkSocket {
     }
 
     /// Requests all objects of a kind, and calls `each` with the payload of each.
-    pub(crate) fn dump(&mut self, kind: u16, payload: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn dump(&mut self, kind: u16, payload: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.ask(kind, NLM_F_REQUEST | NLM_F_DUMP, payload, |reply| {
+            each(reply);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same until `each` has seen enough. It uses up the socket: a dump that is not read to its end ends when that closes.
+    pub(crate) fn dump_until(
+        mut self,
+        kind: u16,
+        payload: &[u8],
+        each: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> io::Result<()> {
         self.ask(kind, NLM_F_REQUEST | NLM_F_DUMP, payload, each)
     }
 
     /// Requests one object.
-    pub(crate) fn get(&mut self, kind: u16, payload: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
-        self.ask(kind, NLM_F_REQUEST, payload, each)
+    pub(crate) fn get(&mut self, kind: u16, payload: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.ask(kind, NLM_F_REQUEST, payload, |reply| {
+            each(reply);
+            ControlFlow::Continue(())
+        })
     }
 
-    fn ask(&mut self, kind: u16, flags: u16, payload: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    fn ask(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        payload: &[u8],
+        mut each: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = request(kind, flags, self.sequence, payload)?;
         rustix::net::send(&self.fd, &request, SendFlags::empty())?;
@@ -110,7 +133,8 @@ impl NetlinkSocket {
                 match message.kind {
                     NLMSG_DONE => return Ok(()),
                     NLMSG_ERROR => return error_of(message.payload),
-                    _ => each(message.payload),
+                    _ if each(message.payload).is_break() => return Ok(()),
+                    _ => {}
                 }
                 if flags & NLM_F_DUMP == 0 {
                     return Ok(());
@@ -237,8 +261,7 @@ mod tests {
             let _ = qdisc::class(&bytes);
             let _ = route::link(&bytes);
             let _ = route::address(&bytes);
-            let end = ([10, 0, 0, 1], 80).into();
-            let _ = conntrack::answer(&bytes, conntrack::Tuple { client: end, server: end });
+            let _ = conntrack::entry(&bytes);
         }
 
         #[test]

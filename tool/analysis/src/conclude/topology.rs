@@ -100,7 +100,7 @@ impl Graph {
         };
         let to = match &hop.server {
             Some(server) => self.place(server),
-            None => Some(self.add(NodeKind::Unobserved { address: hop.address.clone() }, None)),
+            None => Some(self.add_called(hop.address.clone(), hop.translation_unread)),
         };
         // A tier may call itself, which says nothing of how it stands to others.
         let Some(to) = to else { return };
@@ -117,9 +117,14 @@ impl Graph {
         });
     }
 
+    /// Adds an address that nobody observes.
+    fn add_called(&mut self, address: ServerAddress, translation_unread: bool) -> usize {
+        self.add(NodeKind::Unobserved { address, translation_unread }, None)
+    }
+
     /// Adds what the load calls, where nobody observes it.
     fn add_unobserved(&mut self, address: ServerAddress) {
-        let to = self.add(NodeKind::Unobserved { address: address.clone() }, None);
+        let to = self.add_called(address.clone(), false);
         let from = self.generators().collect();
         self.edges.push(Edge { from, to, address: Some(address), connections: None, outstanding: None });
     }
@@ -163,7 +168,7 @@ impl Graph {
         };
         let is_here = |place: usize, node: &Node| match (&node.is, identity) {
             (NodeKind::Generator { name, .. }, Identity::Generator) => name.as_ref() == busiest,
-            (NodeKind::Unobserved { address }, Identity::Upstream { address: at, .. }) => address == at,
+            (NodeKind::Unobserved { address, .. }, Identity::Upstream { address: at, .. }) => address == at,
             (NodeKind::Tier(tier), Identity::ListenQueue { port }) => {
                 tier.processes.role == Role::Server && has_port(place, *port)
             }
@@ -201,6 +206,7 @@ mod tests {
             unread: 1.0,
             held: 2.0,
             unclear: 0.5,
+            translation_unread: server.is_none(),
         }
     }
 
@@ -242,10 +248,10 @@ mod tests {
         let name = |node: &Node| match &node.is {
             NodeKind::Generator { users, .. } => format!("{users} users"),
             NodeKind::Tier(tier) => tier.processes.name.clone(),
-            NodeKind::Unobserved { .. } => "unobserved".to_owned(),
+            NodeKind::Unobserved { translation_unread, .. } => format!("unobserved {translation_unread}"),
         };
         let names: Vec<String> = topology.nodes.iter().map(name).collect();
-        assert_eq!(names, ["4 users", "web", "worker", "app", "unobserved"], "what is idle is left out");
+        assert_eq!(names, ["4 users", "web", "worker", "app", "unobserved true"], "what is idle is left out");
         let edges: Vec<_> = topology.edges.iter().map(|edge| (edge.from.clone(), edge.to)).collect();
         assert_eq!(edges, [(vec![0], 1), (vec![2, 1], 3), (vec![3], 4), (vec![0], 2)]);
         assert_eq!(
@@ -279,7 +285,8 @@ mod tests {
         let topology = found(step, bottleneck, &context);
         let marks: Vec<bool> = topology.nodes.iter().map(|node| node.is_bottleneck).collect();
         assert_eq!(marks, [false, true, false], "the busiest generator");
-        assert_eq!(topology.nodes[2].is, NodeKind::Unobserved { address: ServerAddress::Tcp { address } });
+        let address = ServerAddress::Tcp { address };
+        assert_eq!(topology.nodes[2].is, NodeKind::Unobserved { address, translation_unread: false });
         assert_eq!((topology.edges[0].from.as_slice(), topology.edges[0].to), (&[0, 1][..], 2));
     }
 }

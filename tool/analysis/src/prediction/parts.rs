@@ -323,7 +323,7 @@ fn behind(run: &Run, holder: Option<&Identity>) -> Vec<String> {
             NodeKind::Tier(tier) if tier.processes.role == Role::Downstream => {
                 Some(tier.processes.name.clone())
             }
-            NodeKind::Unobserved { address } => Some(address_name(address)),
+            NodeKind::Unobserved { address, .. } => Some(address_name(address)),
             _ => None,
         })
         .collect();

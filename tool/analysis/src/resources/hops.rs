@@ -55,6 +55,9 @@ pub struct HopUse {
     pub held: f64,
     /// Connections of which it is not known whether a request is held.
     pub unclear: f64,
+    /// Whether address translation may lead on from here to a server that is not known, and connection tracking, which tells
+    /// to which, may not be read where it is called.
+    pub translation_unread: bool,
 }
 
 impl HopUse {
@@ -125,6 +128,7 @@ struct Sum {
     unread: u64,
     held: u64,
     unclear: u64,
+    translation_unread: bool,
 }
 
 /// What the hops are gathered by.
@@ -151,6 +155,7 @@ pub(super) fn hops(samples: &[&Counters]) -> Hops {
         sum.unread += hop.unread;
         sum.held += hop.held;
         sum.unclear += hop.unclear;
+        sum.translation_unread |= hop.translation_unread;
     }
     let count = looks.len().max(1) as f64;
     let tiers = sums.into_iter().filter_map(|((server, _), sum)| mean(server, sum, count));
@@ -175,6 +180,7 @@ fn mean(server: Option<GroupKey>, sum: Sum, looks: f64) -> Option<HopUse> {
         unread: sum.unread as f64 / looks,
         held: sum.held as f64 / looks + held,
         unclear,
+        translation_unread: sum.translation_unread,
     })
 }
 
@@ -199,6 +205,7 @@ mod tests {
             unread: 1,
             held,
             unclear,
+            translation_unread: false,
         }
     }
 
@@ -250,6 +257,7 @@ mod tests {
                 unread: 0.0,
                 held: 1.0,
                 unclear: 0.0,
+                translation_unread: false,
             }
         };
         let (app, db) = (on("app", "web"), on("postgres", "db"));
@@ -272,6 +280,36 @@ mod tests {
         let beside = seen(at, None, vec![on("app", "db")], &[40_001]);
         let served = seen(at, Some(db), Vec::new(), &[40_001]);
         assert_eq!(joined(beside, served).len(), 2, "that host's own observer knows better");
+    }
+
+    /// A host that translates its address to that of a container tells both, and how the clients see themselves.
+    #[test]
+    fn what_one_host_calls_by_an_address_that_another_translates_is_one() {
+        let tcp = |address: &str| ServerAddress::Tcp { address: address.parse().unwrap() };
+        let here = |on: &str, mut hops: Vec<Hop>| {
+            hops.iter_mut().for_each(|hop| hop.callers.retain(|_| hop.server.is_none()));
+            let mut seen = super::hops(&[&look(Some(hops))]);
+            let keys = seen.tiers.iter_mut().flat_map(|tier| tier.server.iter_mut().chain(&mut tier.callers));
+            keys.for_each(|key| key.on = Some(on.to_owned()));
+            seen.tiers
+        };
+        let published = tcp("10.0.0.9:8080");
+        let clients = vec![SocketAddr::from(([10, 0, 0, 2], 40_001))];
+        let called = Hop { address: published.clone(), clients: clients.clone(), ..hop(0, None, 4, 0, 0) };
+        let masqueraded = vec![([172, 17, 0, 1], 1025).into()];
+        let served = Hop { address: tcp("172.17.0.2:80"), clients: masqueraded, ..hop(0, Some(2), 3, 0, 0) };
+        let known_as =
+            Hop { address: published, clients, connections: 0, unread: 0, ..hop(0, Some(2), 0, 0, 0) };
+        let joined = |db: Vec<Hop>| {
+            let tiers = [here("web", vec![called.clone()]), here("db", db)].concat();
+            Hops { looks: 1, tiers }.joined().tiers
+        };
+        let apart = joined(vec![served.clone()]);
+        assert_eq!(apart.len(), 2, "nothing tells that they are the same");
+        let one = joined(vec![served, known_as]);
+        let [tier] = one.as_slice() else { panic!("{one:#?}") };
+        assert_eq!((tier.connections, tier.held, tier.callers.len()), (4.0, 3.0, 1));
+        assert_eq!(tier.address, tcp("172.17.0.2:80"), "where it listens");
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub enum NodeKind {
     Unobserved {
         /// The address.
         address: ServerAddress,
+        /// Whether address translation may lead on from there to a tier that is observed: connection tracking, which would tell,
+        /// could not be read where it is called.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        translation_unread: bool,
     },
 }
 

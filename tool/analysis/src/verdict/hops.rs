@@ -397,11 +397,21 @@ struct Compared<'a> {
 }
 
 impl<'a> Compared<'a> {
+    /// The heaviest step that shows a queue, and a lighter one. Users who got no answer for the whole of a step, because others
+    /// were let past, are missing there: then one with fewer users tells.
     fn new(curve: &'a Curve) -> Option<Self> {
         let looked = |step: &&Step| step.usage.hops.looks >= LOOKS_MIN && step.completed > 0;
-        let many = curve.steps().iter().filter(looked).max_by_key(|step| step.users)?;
-        let lighter = |step: &&Step| f64::from(step.users) <= LIGHTER * f64::from(many.users);
-        let few = curve.steps().iter().filter(looked).filter(lighter).max_by_key(|step| step.users)?;
+        let steps: Vec<&Step> = curve.steps().iter().filter(looked).collect();
+        (0..steps.len()).rev().find_map(|at| {
+            let (lighter, many) = (steps.get(..at)?, *steps.get(at)?);
+            Self::of(curve, lighter, many)
+        })
+    }
+
+    /// These many users and, of the lighter steps, the heaviest that is clearly lighter.
+    fn of(curve: &'a Curve, lighter: &[&'a Step], many: &'a Step) -> Option<Self> {
+        let clearly = |step: &&&Step| f64::from(step.users) <= LIGHTER * f64::from(many.users);
+        let few = *lighter.iter().rfind(clearly)?;
         let more = under_way(many) - under_way(few);
         let room = at_a_time(curve).map_or(f64::from(curve.star_users()), |k| k + held_back(curve));
         let served = (room - under_way(few)).max(0.0);
@@ -549,10 +559,14 @@ impl<'a> Compared<'a> {
             to_users: self.many.users,
             to_requests: requests(self.many),
         };
+        let (to, translation_unread) = (upstream.clone(), hop.translation_unread);
+        // Those of the same host are known, and may not be looked into.
+        let is_far = !hop.address.is_within_a_host();
+        let not_joined = is_far.then_some(Seen::NotJoined { to, translation_unread });
         Queue {
             at: Place::Upstream(upstream),
             served: None,
-            evidence: [queue].into_iter().chain(self.time_per_tier()).collect(),
+            evidence: [queue].into_iter().chain(self.time_per_tier()).chain(not_joined).collect(),
         }
     }
 

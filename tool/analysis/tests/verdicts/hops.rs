@@ -32,6 +32,7 @@ pub(super) fn hop(server: Option<u32>, callers: &[u32], connections: u32, held: 
         unread: 0,
         held: held.into(),
         unclear: 0,
+        translation_unread: false,
     }
 }
 
@@ -143,6 +144,17 @@ fn an_upstream_that_nobody_observes_is_named_by_its_address() {
     let found = seen(&lab, |users| vec![users_hop(users), hop(None, &[FRONT], users, users)]);
     assert_eq!(found.kind, ResourceKind::Upstream, "{found:#?}");
     assert_eq!(found.holder.as_str(), "10.0.0.7:5432");
+    let unread = |found: &Bottleneck| {
+        found.findings.iter().find_map(|seen| match seen {
+            Evidence::Hops(HopEvidence::NotJoined { translation_unread, .. }) => Some(*translation_unread),
+            _ => None,
+        })
+    };
+    assert_eq!(unread(&found), Some(false), "{found:#?}");
+    let found = seen(&lab, |users| {
+        vec![users_hop(users), Hop { translation_unread: true, ..hop(None, &[FRONT], users, users) }]
+    });
+    assert_eq!(unread(&found), Some(true), "{found:#?}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Address translation of connections, as connection tracking tells it (ctnetlink; needs root).
 
+use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::ControlFlow;
 
 use rustix::net::netlink::NETFILTER;
 
@@ -29,6 +31,18 @@ const PROTOCOL: u16 = 2;
 const NUMBER: u16 = 1;
 const SOURCE_PORT: u16 = 2;
 const DESTINATION_PORT: u16 = 3;
+/// `CTA_FILTER`, and in it `CTA_FILTER_ORIG_FLAGS`: by which parts of the original tuple a dump is filtered. Linux before 5.8 does
+/// not know it, and dumps all of the family.
+const FILTER: u16 = 25;
+const ORIGINAL_FLAGS: u16 = 1;
+/// `CTA_FILTER_F_CTA_IP_DST`, `_PROTO_NUM` and `_PROTO_DST_PORT`.
+const BY_DESTINATION: u32 = (1 << 1) | (1 << 3) | (1 << 5);
+
+/// Most tracked connections that are read to see where an address leads.
+const ENTRIES_MAX: usize = 4_096;
+
+/// Most addresses that one leads to, as far as they are told.
+const SERVERS_MAX: usize = 16;
 
 /// The two ends of a TCP connection, as somebody sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,40 +62,108 @@ pub(crate) fn open(namespace: &Namespace) -> io::Result<NetlinkSocket> {
     }
 }
 
-/// The ends of a connection behind all translation in the namespace of the socket; `None` where it is not tracked.
-pub(crate) fn behind(netlink: &mut NetlinkSocket, tuple: Tuple) -> io::Result<Option<Tuple>> {
-    let mut found = None;
-    let asked = netlink.get(GET, &question(tuple), |reply| found = answer(reply, tuple));
-    match asked {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-        Ok(()) => Ok(found),
+/// One of the two who see a connection, each with the other's address as translation leaves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    /// The one that made it.
+    Client,
+    /// The one that accepted it.
+    Server,
+}
+
+/// A tracked connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// As its client sees it.
+    begun: Tuple,
+    /// As its server sees it.
+    served: Tuple,
+}
+
+impl Entry {
+    /// What the other side sees of the connection of which this side sees the tuple; `None` if this is another one.
+    fn other_side(self, tuple: Tuple, side: Side) -> Option<Tuple> {
+        let (this, other) = match side {
+            Side::Client => (self.begun, self.served),
+            Side::Server => (self.served, self.begun),
+        };
+        (this == tuple).then_some(other)
+    }
+
+    /// Where it leads, if that is not the address that its client knows, which is this one.
+    fn translated_from(self, service: SocketAddr) -> Option<SocketAddr> {
+        let server = self.served.server;
+        (self.begun.server == service && server != service).then_some(server)
     }
 }
 
-/// What the server sees of a connection that begins as this tuple.
-pub(super) fn answer(reply: &[u8], asked: Tuple) -> Option<Tuple> {
-    let attributes = Attributes::after(reply, HEADER);
-    let original = tuple(attributes.nested(ORIGINAL))?;
-    // Replies come from the server, whatever address the client knows.
-    let Tuple { client: server, server: client } = tuple(attributes.nested(REPLY))?;
-    (original == asked).then_some(Tuple { client, server })
+/// What the other side sees of a connection beyond all translation in the namespace of the socket; `None` where it is not
+/// tracked.
+pub(crate) fn other_side(netlink: &mut NetlinkSocket, tuple: Tuple, side: Side) -> io::Result<Option<Tuple>> {
+    let mut found = None;
+    let asked = netlink.get(GET, &question(tuple, side), |reply| found = entry(reply));
+    match asked {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+        Ok(()) => Ok(found.and_then(|entry| entry.other_side(tuple, side))),
+    }
 }
 
-fn question(Tuple { client, server }: Tuple) -> Vec<u8> {
+/// The addresses to which connections to an address are translated in the namespace of the socket; of very many not all.
+pub(crate) fn leads_to(netlink: NetlinkSocket, service: SocketAddr) -> io::Result<BTreeSet<SocketAddr>> {
+    let mut servers = BTreeSet::new();
+    let mut entries = 0;
+    netlink.dump_until(GET, &all_to(service), |reply| {
+        servers.extend(entry(reply).and_then(|entry| entry.translated_from(service)));
+        entries += 1;
+        let is_enough = entries >= ENTRIES_MAX || servers.len() >= SERVERS_MAX;
+        if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(servers)
+}
+
+/// Parses struct nfgenmsg and the attributes of a TCP connection.
+pub(super) fn entry(reply: &[u8]) -> Option<Entry> {
+    let attributes = Attributes::after(reply, HEADER);
+    let begun = tuple(attributes.nested(ORIGINAL))?;
+    // Replies come from the server, whatever address the client knows.
+    let Tuple { client: server, server: client } = tuple(attributes.nested(REPLY))?;
+    Some(Entry { begun, served: Tuple { client, server } })
+}
+
+/// Asks about the connection of which one side sees this tuple.
+fn question(tuple: Tuple, side: Side) -> Vec<u8> {
+    let Tuple { client, server } = tuple;
+    let (kind, source, destination) = match side {
+        Side::Client => (ORIGINAL, client, server),
+        Side::Server => (REPLY, server, client),
+    };
     let (family, source_kind) = if client.is_ipv4() { (AF_INET, V4_SOURCE) } else { (AF_INET6, V6_SOURCE) };
     let addresses =
-        [attribute(source_kind, &bytes(client.ip())), attribute(source_kind + 1, &bytes(server.ip()))];
+        [attribute(source_kind, &bytes(source.ip())), attribute(source_kind + 1, &bytes(destination.ip()))];
     let protocol = [
         attribute(NUMBER, &[IPPROTO_TCP]),
-        attribute(SOURCE_PORT, &client.port().to_be_bytes()),
-        attribute(DESTINATION_PORT, &server.port().to_be_bytes()),
+        attribute(SOURCE_PORT, &source.port().to_be_bytes()),
+        attribute(DESTINATION_PORT, &destination.port().to_be_bytes()),
     ];
-    let nested = |kind: u16, value: &[u8]| attribute(kind | NESTED, value);
     let tuple = [nested(ADDRESSES, &addresses.concat()), nested(PROTOCOL, &protocol.concat())];
     let mut question = vec![family, 0, 0, 0];
-    question.extend(nested(ORIGINAL, &tuple.concat()));
+    question.extend(nested(kind, &tuple.concat()));
     question
+}
+
+/// Asks about all connections that clients made to an address.
+fn all_to(service: SocketAddr) -> Vec<u8> {
+    let nobody: IpAddr =
+        if service.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let tuple = Tuple { client: SocketAddr::new(nobody, 0), server: service };
+    let mut question = question(tuple, Side::Client);
+    question.extend(nested(FILTER, &attribute(ORIGINAL_FLAGS, &BY_DESTINATION.to_ne_bytes())));
+    question
+}
+
+fn nested(kind: u16, value: &[u8]) -> Vec<u8> {
+    attribute(kind | NESTED, value)
 }
 
 fn bytes(ip: IpAddr) -> Vec<u8> {
@@ -99,6 +181,9 @@ fn tuple(attributes: Attributes<'_>) -> Option<Tuple> {
         v4.map(|octets| IpAddr::from(*octets)).or_else(|| v6().map(|octets| IpAddr::from(*octets)))
     };
     let port = |kind| Some(u16::from_be_bytes(*protocol.find(kind)?.first_chunk()?));
+    if protocol.find(NUMBER)? != [IPPROTO_TCP] {
+        return None;
+    }
     Some(Tuple {
         client: SocketAddr::new(ip(0)?, port(SOURCE_PORT)?),
         server: SocketAddr::new(ip(1)?, port(DESTINATION_PORT)?),
@@ -107,39 +192,72 @@ fn tuple(attributes: Attributes<'_>) -> Option<Tuple> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn tuple_of(client: &str, server: &str) -> Tuple {
         Tuple { client: client.parse().unwrap(), server: server.parse().unwrap() }
     }
 
-    /// What the kernel answers: the tuple that was asked for, and that of the replies.
-    fn reply(original: Tuple, replies: Tuple) -> Vec<u8> {
-        let mut reply = question(original);
-        let mut second = question(replies).split_off(HEADER);
-        second[2] = REPLY as u8;
-        reply.extend(second);
+    /// What the kernel answers: the tuple that the client began with, and that of the replies to it.
+    fn reply(begun: Tuple, served: Tuple) -> Vec<u8> {
+        let mut reply = question(begun, Side::Client);
+        reply.extend(question(served, Side::Server).split_off(HEADER));
         reply
+    }
+
+    /// Two connections whose ends are of one family.
+    fn tuples() -> impl Strategy<Value = [Tuple; 2]> {
+        let v4 = any::<[([u8; 4], u16); 4]>().prop_map(|ends| ends.map(SocketAddr::from));
+        let v6 = any::<[([u8; 16], u16); 4]>().prop_map(|ends| ends.map(SocketAddr::from));
+        let tuple = |client, server| Tuple { client, server };
+        prop_oneof![v4, v6].prop_map(move |[a, b, c, d]| [tuple(a, b), tuple(c, d)])
+    }
+
+    proptest! {
+        #[test]
+        fn an_entry_comes_back_and_cut_short_says_nothing([begun, served] in tuples()) {
+            let whole = reply(begun, served);
+            prop_assert_eq!(entry(&whole), Some(Entry { begun, served }));
+            (0..whole.len()).for_each(|length| assert_eq!(entry(&whole[..length]), None, "{length} bytes"));
+        }
+
+        #[test]
+        fn either_side_of_a_connection_leads_to_the_other([begun, served] in tuples()) {
+            let entry = Entry { begun, served };
+            prop_assert_eq!(entry.other_side(begun, Side::Client), Some(served));
+            prop_assert_eq!(entry.other_side(served, Side::Server), Some(begun));
+        }
     }
 
     #[test]
     fn the_server_is_where_replies_come_from() {
-        for (client, service, server) in [
-            ("10.0.0.1:40000", "10.96.0.10:80", "10.0.0.7:8080"),
-            ("[fd00::1]:40000", "[fd00:9::1]:80", "[fd00::7]:8080"),
+        for (client, seen, service, server) in [
+            ("10.0.0.1:40000", "10.0.0.1:40000", "10.96.0.10:80", "10.0.0.7:8080"),
+            ("10.0.0.1:40000", "172.17.0.1:1025", "10.0.0.9:8080", "172.17.0.2:80"),
+            ("[fd00::1]:40000", "[fd00::1]:40000", "[fd00:9::1]:80", "[fd00::7]:8080"),
         ] {
-            let (asked, replies) = (tuple_of(client, service), tuple_of(server, client));
-            assert_eq!(answer(&reply(asked, replies), asked), Some(tuple_of(client, server)));
-            assert_eq!(answer(&reply(asked, replies), replies), None, "another connection");
+            let (begun, served) = (tuple_of(client, service), tuple_of(seen, server));
+            let found = entry(&reply(begun, served)).unwrap();
+            assert_eq!(found.other_side(begun, Side::Client), Some(served));
+            assert_eq!(found.other_side(served, Side::Server), Some(begun));
+            assert_eq!(found.other_side(tuple_of(server, client), Side::Client), None, "another one");
+            assert_eq!(found.translated_from(begun.server), Some(served.server));
+            assert_eq!(found.translated_from(served.server), None);
         }
+        let plain = tuple_of("10.0.0.1:40000", "10.0.0.7:8080");
+        let found = entry(&reply(plain, plain)).unwrap();
+        assert_eq!(found.translated_from(plain.server), None, "it leads where it says");
     }
 
     #[test]
-    fn an_answer_cut_short_says_nothing() {
-        let asked = tuple_of("10.0.0.1:40000", "10.96.0.10:80");
-        let whole = reply(asked, tuple_of("10.0.0.7:8080", "10.0.0.1:40000"));
-        for length in 0..whole.len() {
-            assert_eq!(answer(&whole[..length], asked), None, "{length} bytes");
-        }
+    fn other_protocols_are_left_out() {
+        let plain = tuple_of("10.0.0.1:40000", "10.0.0.7:53");
+        let mut udp = reply(plain, plain);
+        let tcp = attribute(NUMBER, &[IPPROTO_TCP]);
+        let at = udp.windows(tcp.len()).position(|bytes| bytes == tcp).unwrap();
+        udp[at + 4] = libc::IPPROTO_UDP as u8;
+        assert_eq!(entry(&udp), None);
     }
 }

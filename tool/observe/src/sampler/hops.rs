@@ -25,6 +25,9 @@ const SHARE: u64 = 250;
 /// Most addresses told of; those with most connections.
 const HOPS_MAX: usize = 64;
 
+/// Most accepted connections of which it is asked in one look how their clients see them.
+const ASKED_MAX: usize = HOPS_MAX * CLIENTS_MAX;
+
 /// Looks at the connections of all namespaces in which tiers live.
 #[derive(Debug)]
 pub(super) struct HopSampler {
@@ -72,6 +75,8 @@ impl Ends {
 struct Seen<'a> {
     client: Option<End>,
     server: Option<End>,
+    /// The number of the namespace in which the server's end is seen.
+    accepted_in: Option<usize>,
     listener: Option<u64>,
     unaccepted: bool,
     call: Option<&'a Call>,
@@ -92,6 +97,8 @@ impl Seen<'_> {
 struct Counted {
     hop: Hop,
     connections: Connections,
+    /// Those of the clients that are told whose connection a server here has accepted, with the number of its namespace.
+    accepted: Vec<(usize, Tuple)>,
 }
 
 impl Counted {
@@ -150,7 +157,40 @@ impl HopSampler {
         let mut found = BTreeMap::new();
         unix.iter().for_each(|sockets| count_unix(&mut found, sockets, topology, &self.owners));
         count_tcp(&mut found, tcp, topology, (&self.before, &self.owners));
-        self.remember(found)
+        let called_as = self.called_as(&found, &namespaces);
+        let mut hops = self.remember(found);
+        hops.iter_mut().for_each(|hop| hop.translation_unread = self.may_lead_elsewhere(hop));
+        hops.extend(called_as);
+        hops
+    }
+
+    /// Hops of addresses that clients know servers here by, where address translation on this host leads from these to them:
+    /// with their clients as they see themselves, and without connections, which are counted where they lead.
+    fn called_as(&mut self, found: &BTreeMap<ServerAddress, Counted>, namespaces: &[Namespace]) -> Vec<Hop> {
+        let accepted = found.values().flat_map(|counted| {
+            let server = counted.hop.server;
+            counted.accepted.iter().filter_map(move |(number, seen)| Some((server?, *number, *seen)))
+        });
+        let mut clients: BTreeMap<(SocketAddr, Pid), BTreeSet<SocketAddr>> = BTreeMap::new();
+        for (server, number, seen) in accepted.take(ASKED_MAX) {
+            let Some(namespace) = namespaces.get(number) else { continue };
+            let begun = self.translation.seen_by_client(namespace, seen);
+            if begun != seen {
+                clients.entry((begun.server, server)).or_default().insert(begun.client);
+            }
+        }
+        let hop = |((address, server), clients): ((SocketAddr, Pid), BTreeSet<SocketAddr>)| Hop {
+            server: Some(server),
+            clients: clients.into_iter().take(CLIENTS_MAX).collect(),
+            ..without_connections(ServerAddress::Tcp { address })
+        };
+        clients.into_iter().map(hop).collect()
+    }
+
+    /// Whether a tier calls an address from which translation may lead elsewhere, which may not be read.
+    fn may_lead_elsewhere(&self, hop: &Hop) -> bool {
+        let is_call = hop.server.is_none() && !hop.callers.is_empty();
+        is_call && !hop.address.is_within_a_host() && self.translation.is_refused()
     }
 
     fn tcp_ends(&mut self, namespace: &Namespace) -> Vec<(TcpSocket, End)> {
@@ -177,7 +217,7 @@ impl HopSampler {
         let mut hops = Vec::with_capacity(counted.len());
         for counted in counted {
             let is_of_others = counted.is_of_others();
-            let Counted { mut hop, connections } = counted;
+            let Counted { mut hop, connections, .. } = counted;
             if let Some(before) = before.get(&hop.address) {
                 hop.opened = connections.keys().filter(|now| !before.contains_key(now)).count() as u64;
             }
@@ -213,6 +253,7 @@ fn add_tcp<'a>(
         if let Some(listener) = accepted_by(&listeners, *local) {
             let seen = found.entry(Ends::new(*remote, *local, number)).or_default();
             (seen.server, seen.listener, seen.unaccepted) = (Some(*end), Some(listener), *inode == 0);
+            seen.accepted_in = Some(number);
             continue;
         }
         let made = Tuple { client: *local, server: *remote };
@@ -323,6 +364,8 @@ fn count_tcp(
         // They come in ascending order.
         if hop.clients.len() < CLIENTS_MAX {
             hop.clients.push(ends.client);
+            let tuple = Tuple { client: ends.client, server: ends.server };
+            counted.accepted.extend(seen.accepted_in.map(|number| (number, tuple)));
         }
         let (request, known) = request(seen.client.as_ref(), seen.server.as_ref(), known);
         count(hop, request);
@@ -378,20 +421,26 @@ fn unix_request(unread: bool, answered: bool) -> Request {
 
 fn entry(found: &mut BTreeMap<ServerAddress, Counted>, address: ServerAddress) -> &mut Counted {
     found.entry(address.clone()).or_insert_with(|| Counted {
-        hop: Hop {
-            address,
-            server: None,
-            callers: Vec::new(),
-            clients: Vec::new(),
-            connections: 0,
-            opened: 0,
-            unaccepted: 0,
-            unread: 0,
-            held: 0,
-            unclear: 0,
-        },
+        hop: without_connections(address),
         connections: Connections::new(),
+        accepted: Vec::new(),
     })
+}
+
+fn without_connections(address: ServerAddress) -> Hop {
+    Hop {
+        address,
+        server: None,
+        callers: Vec::new(),
+        clients: Vec::new(),
+        connections: 0,
+        opened: 0,
+        unaccepted: 0,
+        unread: 0,
+        held: 0,
+        unclear: 0,
+        translation_unread: false,
+    }
 }
 
 fn owner(topology: &Topology, listener: Option<u64>) -> Option<Pid> {

@@ -7,6 +7,7 @@ use super::Topology;
 use super::namespaces::{Namespace, Namespaces};
 use super::process_tree::{ProcessTree, SocketHolders, socket_holders};
 use super::tiers::TierSearch;
+use super::translation;
 use crate::error::ObserveError;
 use crate::kernel_files::{KernelPaths, Pid};
 
@@ -31,15 +32,18 @@ pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
 
 /// Finds what serves the port of each target on this host, for somebody elsewhere who calls it by an address that need
 /// not be one of this host's: address translation changes it on the way. Finds too what serves the addresses that tiers on
-/// other hosts call, `behind` the targets, and these only where this host has them. The topology is of all that were found, or
-/// of none. With it comes for each target, and then for each of the others, where its processes listen, or why they were not
-/// found.
+/// other hosts call, `behind` the targets, and these only where this host has them or leads them on. Where connections to an
+/// address are translated on this host, as those to the published ports of containers are, it finds what they lead to, as soon as
+/// there are any.
+///
+/// The topology is of all that were found, or of none. With it comes for each target, and then for each of the others, where
+/// its processes listen, or why they were not found.
 pub fn find_for_far_load(
     targets: &[SocketAddr],
     behind: &[SocketAddr],
 ) -> (Topology, Vec<Result<SocketAddr, ObserveError>>) {
     let found: Vec<_> = targets.iter().map(|target| find_by_port(*target)).collect();
-    let found_behind: Vec<_> = behind.iter().map(|address| find(*address)).collect();
+    let found_behind: Vec<_> = behind.iter().map(|address| find_translated(*address)).collect();
     let joined = |found: &[Result<Topology, ObserveError>]| {
         found.iter().filter_map(|found| found.as_ref().ok()).cloned().reduce(Topology::joined_with)
     };
@@ -54,9 +58,18 @@ pub fn find_for_far_load(
     (all.with_far_load(), found.map(|found| Ok(found?.target)).collect())
 }
 
+/// Finds what serves the addresses to which this host translates this one, or else what serves the address itself: what
+/// listens at a published port gets only what is not translated.
+fn find_translated(address: SocketAddr) -> Result<Topology, ObserveError> {
+    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+    let servers = translation::leads_to(&KernelPaths::default(), address).into_iter();
+    let found = servers.filter_map(|server| find(server).ok()).reduce(Topology::joined_with);
+    found.map_or_else(|| find(address), Ok)
+}
+
 /// Finds what serves the address, or else the same port at any other.
 fn find_by_port(target: SocketAddr) -> Result<Topology, ObserveError> {
-    let error = match find(target) {
+    let error = match find_translated(target) {
         Err(error @ (ObserveError::NotLocal(_) | ObserveError::NotListening(_))) => error,
         found => return found,
     };

@@ -1,23 +1,28 @@
 //! Where connections really lead: service addresses are translated on the way, and connection tracking tells to what.
 //!
-//! It is asked about a connection where that begins, and in this process's own namespace, through which those of containers
-//! go. What it says is that of the server: its own address, and the client's as it sees it. Without root it says nothing, and
-//! connections are taken as they are.
+//! It is asked about a connection where that begins or ends, and in this process's own namespace, through which those of
+//! containers go. What it says of a call is what the server sees: its own address, and the client's as it comes to it. What it
+//! says of a connection that was accepted is what the client sees, also where that is on another host. Without root it says
+//! nothing, and connections are taken as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::SocketAddr;
 
 use super::namespaces::Namespace;
 use crate::clock::monotonic_us;
 use crate::kernel_files::KernelPaths;
 use crate::netlink::NetlinkSocket;
-use crate::netlink::conntrack::{self, Tuple};
+use crate::netlink::conntrack::{self, Side, Tuple};
 
-/// More addresses or connections than this are forgotten and asked for again.
+/// More connections than this are forgotten and asked for again.
 const KNOWN_MAX: usize = 1 << 14;
 
-/// After so long a connection is asked for again, microseconds: another may have its ports by then.
+/// After so long a translated connection is asked for again, microseconds: another may have its ports by then.
 const KNOWN_US: u64 = 1_000_000;
+
+/// The same for what is not translated, or not tracked: a service may get its address later.
+const PLAIN_US: u64 = 5_000_000;
 
 /// Asks where connections really lead, and remembers answers.
 #[derive(Debug)]
@@ -34,43 +39,67 @@ pub(crate) struct Translation {
 struct Tracked {
     /// `None` where it may not be asked.
     netlink: Option<NetlinkSocket>,
-    /// Addresses that are not translated.
-    plain: BTreeSet<SocketAddr>,
+    /// Whether the kernel refused to tell, though the namespace is there.
+    is_refused: bool,
+    /// What is not translated, with when that was asked.
+    plain: BTreeMap<(Side, Tuple), u64>,
     /// Connections that are, with when that was asked.
-    translated: BTreeMap<Tuple, (Tuple, u64)>,
+    translated: BTreeMap<(Side, Tuple), (Tuple, u64)>,
+}
+
+/// The addresses to which connections to an address are translated in this process's own namespace, as far as there are
+/// connections; none where that may not be read.
+pub(crate) fn leads_to(paths: &KernelPaths, service: SocketAddr) -> BTreeSet<SocketAddr> {
+    if !is_tracking(paths) {
+        return BTreeSet::new();
+    }
+    let netlink = conntrack::open(&Namespace::own(paths));
+    netlink.and_then(|netlink| conntrack::leads_to(netlink, service)).unwrap_or_default()
+}
+
+fn is_tracking(paths: &KernelPaths) -> bool {
+    // Asking a kernel that has it as a module would load that.
+    let counter = paths.proc.join("sys/net/netfilter/nf_conntrack_count");
+    paths.proc == KernelPaths::default().proc && counter.exists()
 }
 
 impl Translation {
     pub(crate) fn new(paths: &KernelPaths) -> Self {
-        // Asking a kernel that has it as a module would load that.
-        let counter = paths.proc.join("sys/net/netfilter/nf_conntrack_count");
-        let is_tracking = paths.proc == KernelPaths::default().proc && counter.exists();
-        Self { own: Namespace::own(paths), is_tracking, namespaces: BTreeMap::new() }
+        Self { own: Namespace::own(paths), is_tracking: is_tracking(paths), namespaces: BTreeMap::new() }
     }
 
     /// A connection that a client in this namespace made, as its server sees it.
     pub(crate) fn seen_by_server(&mut self, namespace: &Namespace, tuple: Tuple) -> Tuple {
+        self.other_side(namespace, tuple, Side::Client)
+    }
+
+    /// A connection that a server in this namespace accepted, as its client sees it before translation on this host.
+    pub(crate) fn seen_by_client(&mut self, namespace: &Namespace, tuple: Tuple) -> Tuple {
+        self.other_side(namespace, tuple, Side::Server)
+    }
+
+    /// Whether connections are tracked that may be translated, and any of that was refused.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.namespaces.values().any(|tracked| tracked.is_refused)
+    }
+
+    fn other_side(&mut self, namespace: &Namespace, tuple: Tuple, side: Side) -> Tuple {
         if !self.is_tracking {
             return tuple;
         }
-        let first = self.behind(namespace, tuple);
+        let first = self.within(namespace, tuple, side);
         if namespace.id == self.own.id || first.server.ip().is_loopback() {
             return first;
         }
         let own = self.own.clone();
-        self.behind(&own, first)
+        self.within(&own, first, side)
     }
 
-    fn behind(&mut self, namespace: &Namespace, tuple: Tuple) -> Tuple {
-        let open = || Tracked {
-            netlink: conntrack::open(namespace).ok(),
-            plain: BTreeSet::new(),
-            translated: BTreeMap::new(),
-        };
+    fn within(&mut self, namespace: &Namespace, tuple: Tuple, side: Side) -> Tuple {
         if !self.namespaces.contains_key(&namespace.id) {
-            self.namespaces.insert(namespace.id.clone(), open());
+            self.namespaces.insert(namespace.id.clone(), Tracked::new(conntrack::open(namespace)));
         }
-        self.namespaces.get_mut(&namespace.id).map_or(tuple, |tracked| tracked.behind(tuple))
+        self.namespaces.get_mut(&namespace.id).map_or(tuple, |tracked| tracked.other_side(tuple, side))
     }
 
     /// Forgets the namespaces of which this does not hold.
@@ -81,38 +110,53 @@ impl Translation {
 }
 
 impl Tracked {
-    fn behind(&mut self, tuple: Tuple) -> Tuple {
-        if self.plain.contains(&tuple.server) {
+    fn new(opened: io::Result<NetlinkSocket>) -> Self {
+        // Of a namespace whose process has ended nothing is refused.
+        let is_refused = opened.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::NotFound);
+        Self { netlink: opened.ok(), is_refused, plain: BTreeMap::new(), translated: BTreeMap::new() }
+    }
+
+    fn other_side(&mut self, tuple: Tuple, side: Side) -> Tuple {
+        let Some(netlink) = &mut self.netlink else { return tuple };
+        let (now_us, plain) = (monotonic_us(), (side, like(tuple, side)));
+        if self.plain.get(&plain).is_some_and(|asked_us| now_us < asked_us + PLAIN_US) {
             return tuple;
         }
-        let now_us = monotonic_us();
-        let known = self.translated.get(&tuple).filter(|(_, asked_us)| now_us < asked_us + KNOWN_US);
-        if let Some((behind, _)) = known {
-            return *behind;
+        let known = self.translated.get(&(side, tuple)).filter(|(_, asked_us)| now_us < asked_us + KNOWN_US);
+        if let Some((other, _)) = known {
+            return *other;
         }
-        let Some(netlink) = &mut self.netlink else { return tuple };
-        match conntrack::behind(netlink, tuple) {
-            Ok(Some(behind)) if behind != tuple => {
-                if self.translated.len() >= KNOWN_MAX {
-                    self.translated.clear();
-                }
-                self.translated.insert(tuple, (behind, now_us));
-                behind
+        match conntrack::other_side(netlink, tuple, side) {
+            Ok(Some(other)) if other != tuple => {
+                remember(&mut self.translated, (side, tuple), (other, now_us));
+                other
             }
-            // What leads elsewhere leads there for all: an address is translated, or it is not.
             Ok(_) => {
-                if self.plain.len() >= KNOWN_MAX {
-                    self.plain.clear();
-                }
-                self.plain.insert(tuple.server);
+                remember(&mut self.plain, plain, now_us);
                 tuple
             }
             Err(_) => {
-                self.netlink = None;
+                (self.netlink, self.is_refused) = (None, true);
                 tuple
             }
         }
     }
+}
+
+/// What is as plain as this connection: what a client calls leads to the same for all of its connections, or none of them is
+/// translated. What a server accepts came by several addresses.
+fn like(tuple: Tuple, side: Side) -> Tuple {
+    match side {
+        Side::Client => Tuple { client: SocketAddr::new(tuple.client.ip(), 0), server: tuple.server },
+        Side::Server => tuple,
+    }
+}
+
+fn remember<T>(known: &mut BTreeMap<(Side, Tuple), T>, of: (Side, Tuple), answer: T) {
+    if known.len() >= KNOWN_MAX {
+        known.clear();
+    }
+    known.insert(of, answer);
 }
 
 #[cfg(test)]
@@ -127,5 +171,31 @@ mod tests {
         assert_eq!(translation.seen_by_server(&own, tuple), tuple);
         translation.is_tracking = false;
         assert_eq!(translation.seen_by_server(&own, tuple), tuple);
+        assert_eq!(translation.seen_by_client(&own, tuple), tuple);
+    }
+
+    #[test]
+    fn nothing_leads_elsewhere_where_there_are_no_connections() {
+        // 192.0.2.0/24 is for documentation (RFC 5737).
+        assert_eq!(leads_to(&KernelPaths::default(), ([192, 0, 2, 7], 9).into()), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_namespace_that_is_closed_is_refused_and_one_that_has_gone_is_not() {
+        let refused = |kind: io::ErrorKind| Tracked::new(Err(kind.into())).is_refused;
+        assert!(refused(io::ErrorKind::PermissionDenied));
+        assert!(!refused(io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn all_connections_of_a_client_to_an_address_are_alike_and_those_of_a_server_are_not() {
+        let of = |client: u16| Tuple {
+            client: ([10, 0, 0, 1], client).into(),
+            server: ([10, 0, 0, 7], 80).into(),
+        };
+        let is_alike = |side| like(of(40_000), side) == like(of(40_001), side);
+        assert_eq!([Side::Client, Side::Server].map(is_alike), [true, false]);
+        let other = Tuple { client: ([10, 0, 0, 2], 40_000).into(), ..of(0) };
+        assert_ne!(like(other, Side::Client), like(of(40_000), Side::Client), "another may be masqueraded");
     }
 }

@@ -97,7 +97,7 @@ fn host(topology: &Topology, node: &Node) -> Option<HostName> {
     match &node.is {
         NodeKind::Generator { name, .. } => Some(name.clone()),
         NodeKind::Tier(tier) => Some(tier.processes.on.clone()),
-        NodeKind::Unobserved { address } if address.is_within_a_host() => {
+        NodeKind::Unobserved { address, .. } if address.is_within_a_host() => {
             let edge = topology.edges.iter().find(|edge| topology.nodes.get(edge.to) == Some(node))?;
             match &topology.nodes.get(*edge.from.first()?)?.is {
                 NodeKind::Tier(tier) => Some(tier.processes.on.clone()),
@@ -145,8 +145,14 @@ fn name(node: &Node) -> String {
     match &node.is {
         NodeKind::Generator { users, .. } => words::users(*users),
         NodeKind::Tier(tier) => tier.processes.name.clone(),
-        NodeKind::Unobserved { address } => holders::server_address(address).into_owned(),
+        NodeKind::Unobserved { address, .. } => holders::server_address(address).into_owned(),
     }
+}
+
+/// That nobody observes what an address leads to, or that it could not be read whether it leads elsewhere.
+fn not_observed(translation_unread: bool) -> Vec<String> {
+    let unread = translation_unread.then_some("address translation not read");
+    ["not observed"].into_iter().chain(unread).map(str::to_owned).collect()
 }
 
 /// What is told of a node below its name.
@@ -154,7 +160,7 @@ fn lines(node: &Node, edge: Option<&Edge>) -> Vec<String> {
     let mut lines = match &node.is {
         NodeKind::Generator { .. } => vec!["load generator".to_owned()],
         NodeKind::Tier(tier) => tier_lines(tier),
-        NodeKind::Unobserved { .. } => vec!["not observed".to_owned()],
+        NodeKind::Unobserved { translation_unread, .. } => not_observed(*translation_unread),
     };
     if let Some(edge) = edge {
         let tier = matches!(node.is, NodeKind::Tier(_));
@@ -262,7 +268,7 @@ fn place(node: &Node) -> String {
         NodeKind::Generator { name, .. } => {
             ["load generator"].into_iter().chain(name.as_deref()).collect::<Vec<_>>().join(" on ")
         }
-        NodeKind::Unobserved { .. } => "not observed".to_owned(),
+        NodeKind::Unobserved { translation_unread, .. } => not_observed(*translation_unread).join(", "),
         NodeKind::Tier(tier) => {
             let runs_as = runs_as(tier);
             match &tier.processes.on {
@@ -270,5 +276,16 @@ fn place(node: &Node) -> String {
                 None => runs_as,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_observes_says_whether_translation_was_read() {
+        assert_eq!(not_observed(false), ["not observed"]);
+        assert_eq!(not_observed(true), ["not observed", "address translation not read"]);
     }
 }

@@ -56,6 +56,15 @@ pub(super) fn sentence(seen: &HopEvidence) -> String {
             users(*to_users),
             tenths(*outstanding)
         ),
+        HopEvidence::NotJoined { to, translation_unread: false } => format!(
+            "Nobody observes what serves {}: with an agent on its host (--observe), what holds these requests there can be named.",
+            name(to)
+        ),
+        HopEvidence::NotJoined { to, translation_unread: true } => format!(
+            "What serves {} is not known: address translation may lead on from there, and connection tracking, which tells to \
+             what, takes root to be read where it is called. Run nstar, or the agent there, as root.",
+            name(to)
+        ),
     }
 }
 

@@ -333,6 +333,8 @@ fn hops() -> Vec<HopEvidence> {
             from_users: 16,
             to_users: 64,
         },
+        NotJoined { to: upstream(), translation_unread: false },
+        NotJoined { to: upstream(), translation_unread: true },
     ]
 }
 

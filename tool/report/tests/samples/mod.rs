@@ -393,7 +393,7 @@ fn several_hosts() -> Topology {
             node(NodeKind::Tier(Box::new(files))),
             Node { is_bottleneck: true, ..node(NodeKind::Tier(Box::new(accounts))) },
             node(NodeKind::Tier(Box::new(cache))),
-            node(NodeKind::Unobserved { address: database.clone() }),
+            node(NodeKind::Unobserved { address: database.clone(), translation_unread: false }),
         ],
         edges: vec![
             edge(&[0], 1, 8080, 40.0, [38.2, 38.2]),

@@ -82,6 +82,14 @@ pub enum HopEvidence {
         /// Users of the heaviest step.
         to_users: u32,
     },
+    /// The tier that is called is none of those that are observed.
+    NotJoined {
+        /// The address that is called.
+        to: Identity,
+        /// Whether address translation may lead on from there to a tier that is observed: connection tracking, which would tell,
+        /// could not be read where it is called.
+        translation_unread: bool,
+    },
 }
 
 /// The time that a request spends at a tier, those behind it not counted.

@@ -29,8 +29,8 @@ def forward():
 serve(keep, forward)
 "#;
 
-/// Runs a server, and beside it what starts agents.
-const BOTH: &str = r#"python3 -c "$1" "$2" & exec python3 -c "$3" "$4" "$5""#;
+/// Runs a server, entering with the words of `$6`, and beside it what starts agents.
+const BOTH: &str = r#"$6 python3 -c "$1" "$2" & exec python3 -c "$3" "$4" "$5""#;
 
 /// A host with a server and what observes it, both of which see nothing of other hosts.
 struct Host {
@@ -53,14 +53,26 @@ impl Host {
         program: &str,
         behind: &str,
     ) -> Self {
+        let at = ("", network.address);
+        Self::start_at(place, network, (name, wrapper), (program, behind), at)
+    }
+
+    /// The same where the server is entered with these words, and has this address.
+    fn start_at(
+        place: &Place,
+        network: Network,
+        (name, wrapper): (&str, &[&str]),
+        (program, behind): (&str, &str),
+        (enter, address): (&str, [u8; 4]),
+    ) -> Self {
         let (port, socket) = (free_port(), place.path(&format!("{name}.sock")));
         let (at, tool) = (socket.display().to_string(), tool_program().display().to_string());
         let program = format!("{}{program}", HTTP.replace("127.0.0.1", "0.0.0.0"));
         let port_word = port.to_string();
-        let words = ["sh", "-c", BOTH, "sh", &program, &port_word, DAEMON, &at, &tool];
+        let words = ["sh", "-c", BOTH, "sh", &program, &port_word, DAEMON, &at, &tool, enter];
         let mut command: Command = network.on_host(name, place, &[wrapper, &HIDDEN[..], &words[..]].concat());
         command.env("BEHIND", behind);
-        let server = Server::at((network.address, port).into(), command);
+        let server = Server::at((address, port).into(), command);
         let caller = place.write("caller.py", CALLER);
         Self { server, _network: network, observe: format!("python3 {} {at}", caller.display()) }
     }
@@ -90,20 +102,43 @@ fn join(one: &Network, other: &Network) -> Option<String> {
 
 /// Leads whatever the network calls at a service address to this one. Whether that can be done; if not it is said.
 fn translates(network: &Network, to: &str, port: u16) -> bool {
+    assert!(succeeds(&["ip", "-n", &network.name, "route", "add", SERVICE, "via", to]), "no route");
+    leads(&network.name, ("output", SERVICE), (to, port))
+}
+
+/// Leads what calls the network at a published port of its address to another port of it.
+fn publishes(network: &str, address: &str, port: u16) -> bool {
+    leads(network, ("prerouting", address), (address, port))
+}
+
+/// Leads connections to an address, at a hook, to a port of another.
+fn leads(network: &str, (hook, from): (&str, &str), (to, port): (&str, u16)) -> bool {
     let rules = format!(
-        "table ip nat {{\n chain output {{\n  type nat hook output priority -100;\n  ip daddr {SERVICE} tcp dport {SERVICE_PORT} \
-         dnat to {to}:{port}\n }}\n}}\n"
+        "table ip nat {{\n chain {hook} {{\n  type nat hook {hook} priority -100;\n  ip daddr {from} tcp dport \
+         {SERVICE_PORT} dnat to {to}:{port}\n }}\n}}\n"
     );
-    let routed = succeeds(&["ip", "-n", &network.name, "route", "add", SERVICE, "via", to]);
+    takes(network, &rules)
+}
+
+/// Passes connections on to another network in the name of this one, as for containers. Whether that can be done.
+fn masquerades(network: &str) -> bool {
+    let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward";
+    assert!(succeeds(&["ip", "netns", "exec", network, "sh", "-c", forward]), "it does not forward");
+    let chain = "chain postrouting {\n  type nat hook postrouting priority 100;\n  masquerade\n }";
+    takes(network, &format!("table ip nat {{\n {chain}\n}}\n"))
+}
+
+/// Gives a network rules of nftables. Whether that can be done; if not it is said.
+fn takes(network: &str, rules: &str) -> bool {
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
     let mut nft = Command::new("ip");
-    nft.args(["netns", "exec", &network.name, "nft", "-f", "-"]).env("PATH", path);
+    nft.args(["netns", "exec", network, "nft", "-f", "-"]).env("PATH", path);
     let run = nft.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let translated = run.and_then(|mut nft| {
         nft.stdin.take().expect("stdin").write_all(rules.as_bytes())?;
         nft.wait()
     });
-    let made = routed && translated.is_ok_and(|status| status.success());
+    let made = translated.is_ok_and(|status| status.success());
     assert!(
         made || std::env::var_os("CI").is_none(),
         "address translation needs nftables, and CI must have it"
@@ -116,6 +151,7 @@ fn translates(network: &Network, to: &str, port: u16) -> bool {
 
 /// What a front calls, and nobody has. 203.0.113.0/24 is for documentation (RFC 5737).
 const SERVICE: &str = "203.0.113.10";
+/// The port at which what is translated is called.
 const SERVICE_PORT: u16 = 5432;
 
 /// Sweeps until the edge from the front to what it calls is seen; on a busy machine the observers may hardly have had a look.
@@ -213,6 +249,47 @@ fn a_tier_behind_a_service_address_is_the_one_that_answers() {
     assert_eq!((nodes.len(), role(2)), (3, Some("downstream".into())), "{}", run["topology"]);
 }
 
+/// The host of the tier leads a port that nothing listens at to the one that it listens at, as for containers.
+#[test]
+fn a_tier_behind_a_published_port_is_the_one_that_answers() {
+    if !can_run("a_tier_behind_a_published_port_is_the_one_that_answers") {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let Some((front, behind, address)) = two_networks() else { return };
+    let name = behind.name.clone();
+    let db = database(&place, behind);
+    let port = db.server.address.port();
+    if !publishes(&name, &address, port) {
+        return;
+    }
+    let web = Host::start(&place, front, "web", FORWARDS, &format!("{address} {SERVICE_PORT}"));
+    let run = sweep(&place, &web, &db, is_called);
+    is_joined(&run, &format!("{address}:{port}"));
+}
+
+/// The tier has a network namespace of its own, and sees its clients only by an address of its host.
+#[test]
+fn a_tier_in_a_container_is_the_one_that_is_called_at_its_host() {
+    if !can_run("a_tier_in_a_container_is_the_one_that_is_called_at_its_host") {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let Some((front, behind, address)) = two_networks() else { return };
+    let Some(inner) = Network::make() else { return };
+    let Some(inside) = join(&behind, &inner) else { return };
+    let (name, enter) = (behind.name.clone(), format!("ip netns exec {}", inner.name));
+    let program = ONE_MUTEX.replace("answer", "keep");
+    let db = Host::start_at(&place, behind, ("db", &[]), (&program, ""), (&enter, inner.address));
+    let port = db.server.address.port();
+    if !leads(&name, ("prerouting", &address), (&inside, port)) || !masquerades(&name) {
+        return;
+    }
+    let web = Host::start(&place, front, "web", FORWARDS, &format!("{address} {SERVICE_PORT}"));
+    let run = sweep(&place, &web, &db, is_called);
+    is_joined(&run, &format!("{inside}:{port}"));
+}
+
 /// The agent beside the front may not read connection tracking.
 #[test]
 fn what_is_translated_out_of_sight_is_not_joined_and_that_is_told() {
@@ -228,10 +305,13 @@ fn what_is_translated_out_of_sight_is_not_joined_and_that_is_told() {
     let without = ["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"];
     let behind = format!("{SERVICE} {SERVICE_PORT}");
     let web = Host::start_with(&place, front, ("web", &without), FORWARDS, &behind);
-    let told = |run: &Value| run["warnings"].to_string().contains("nothing-called");
+    let told = |run: &Value| run["warnings"].to_string().contains("nothing-called") && is_called(run);
     let run = sweep(&place, &web, &db, told);
     let mut causes = run["warnings"].as_array().expect("warnings").iter().map(|one| &one["cause"]);
     let cause = causes.find(|cause| cause["trouble"]["kind"] == "nothing-called").expect("a warning");
     let service = Value::from(format!("{SERVICE}:{SERVICE_PORT}"));
     assert_eq!((&cause["host"], &cause["trouble"]["addresses"][0]), (&"db".into(), &service), "{cause}");
+    let node = list(&run, "nodes").into_iter().find(|node| node["kind"] == "unobserved").expect("a node");
+    assert_eq!(node["address"]["address"], service, "{node}");
+    assert_eq!(node["translation_unread"], true, "where the front runs it may not be read: {node}");
 }
