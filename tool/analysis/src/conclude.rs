@@ -23,8 +23,8 @@ use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
 use crate::tell_apart::Plan;
 use crate::verdict::{
-    Curve, Shape, Tried, bottleneck, bottleneck_of_load, generator_waited, locks_resource, to_tell_apart,
-    undecided, uses,
+    Curve, Shape, Tried, bottleneck, bottleneck_of_load, generator_waited, is_told_by_pairs, locks_resource,
+    to_tell_apart, undecided, uses,
 };
 
 /// Everything that the steps show together.
@@ -44,7 +44,7 @@ pub struct Conclusion {
     pub warnings: Vec<Warning>,
     /// What slowing each tier said of the verdict, where that was tried.
     pub confirmation: Option<Confirmation>,
-    /// An experiment that would tell the verdict from another, to be made and added to the context.
+    /// An experiment that would tell the verdict from another, to be made, or gone on with, and added to the context.
     pub to_tell: Option<Plan>,
 }
 
@@ -111,10 +111,11 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
         RunKind::Load => bottleneck_of_load(&curve),
         RunKind::Sweep { .. } => bottleneck(&curve),
     };
-    let to_tell = to_tell_apart(&curve, &finding);
     let laws = laws::laws(&curve, context);
     let models = laws::models(&curve, &laws, &saturation, context);
     let mut verdict = verdict::verdict(&curve, &finding, &saturation, context);
+    let is_open = context.told_apart.is_none() || is_told_by_pairs(&verdict.bottleneck);
+    let to_tell = to_tell_apart(&curve, &finding).filter(|_| is_open);
     let confirmation = context.slowed.as_ref().map(|trial| confirm(&mut verdict, trial));
     if context.kind != RunKind::Load {
         let slowed = confirmation.as_ref().is_some_and(|tested| !tested.tiers.is_empty());

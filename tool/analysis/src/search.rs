@@ -274,6 +274,16 @@ impl Search {
         self.next
     }
 
+    /// Whether the time was up before all users that were asked for, or those of a range up to where throughput stops
+    /// growing, were tried.
+    pub fn is_out_of_time(&self) -> bool {
+        let untried = match &self.options.users {
+            UsersRange::List(users) => users.iter().any(|users| *users > 0 && self.find(*users).is_none()),
+            &UsersRange::Range { lo, hi } => next_rung(lo, hi, &self.estimated()).is_some(),
+        };
+        untried && self.next == Next::Finished
+    }
+
     /// Whether the next thing to do is part of a replicate: the ladder is done.
     pub fn is_replicating(&self) -> bool {
         self.rounds > 0

@@ -41,7 +41,7 @@ pub use generator::starved as generator_waited;
 pub(crate) use host_limits::reached as host_limits_reached;
 pub use rivals::next;
 pub use shared::sharing;
-pub(crate) use undecided::{Tried, undecided};
+pub(crate) use undecided::{Tried, is_told_by_pairs, undecided};
 pub use utilisation::{Use, mean_uses, uses};
 pub(crate) use waiting::to_tell_apart;
 
@@ -150,7 +150,7 @@ fn never_bounded(curve: &Curve) -> Finding {
         return Finding::unknown().seeing(Seen::TooUneven { users }).doubting(Doubt::TooUneven { users });
     }
     let finding = Finding::new(ResourceKind::None, DIRECT);
-    finding.seeing(Seen::StillGrew { users }).doubting(Doubt::NeverBounded { users })
+    finding.seeing(Seen::StillGrew { users }).doubting(Doubt::NeverBounded { users, asked: None })
 }
 
 /// The most probable of the explanations that compete where nothing is busy and no rule tells directly.

@@ -65,6 +65,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) database: Option<&'a DatabaseWatch>,
     /// When it began.
     pub(crate) start: RunStart,
+    /// Whether the time was up before all users that were asked for were tried.
+    pub(crate) out_of_time: bool,
     /// Whether it was cut short.
     pub(crate) interrupted: bool,
     /// The generator's ceiling on this host, requests per second, if that was tested.
@@ -105,6 +107,7 @@ impl<'a> Gathered<'a> {
             rest: measured.rest.map(|rest| usage_at_rest(watch, rest)).unwrap_or_default(),
             database: measured.database.map(DatabaseWatch::watched),
             cold: circumstances.cold,
+            out_of_time: measured.out_of_time,
             interrupted: measured.interrupted,
             debug_build: cfg!(debug_assertions),
             fewer_users: circumstances.fewer_users,
@@ -131,6 +134,12 @@ impl<'a> Gathered<'a> {
     /// The experiment that would tell the verdict from another, if there is one.
     pub(crate) fn to_tell(&self) -> Option<tell_apart::Plan> {
         conclude(self.steps.clone(), &self.context).to_tell
+    }
+
+    /// Whether the verdict is still between explanations that the experiment tells apart, with what it showed so far.
+    pub(crate) fn is_open_after(&self, trial: &tell_apart::Trial) -> bool {
+        let told = Context { told_apart: Some(trial.clone()), ..self.context.clone() };
+        conclude(self.steps.clone(), &told).to_tell.is_some()
     }
 
     /// The same with what that experiment showed.

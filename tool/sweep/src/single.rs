@@ -80,6 +80,7 @@ pub fn load(
         rest: None,
         database: None,
         start,
+        out_of_time: false,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: None,
         generators,

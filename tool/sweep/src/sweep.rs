@@ -166,7 +166,7 @@ pub fn sweep_with(
         before_step,
         listener,
     };
-    let steps = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
+    let Searched { steps, out_of_time } = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
     stage.listener.on(&Event::Searched);
     let ticks = steps.iter().flat_map(|step| &step.measured).flat_map(|measured| &measured.ticks);
     let searched_us: u64 = ticks.map(|tick| tick.length_us).sum();
@@ -177,6 +177,7 @@ pub fn sweep_with(
         rest: Some(rest),
         database: database.as_ref(),
         start,
+        out_of_time,
         interrupted: interrupt.load(Ordering::Relaxed),
         generator_ceiling_per_s: ceiling_per_s,
         generators: generator.told(),
@@ -191,7 +192,8 @@ pub fn sweep_with(
     if let Some(wanted) = gathered.to_tell().filter(|_| !is_over(&generator)) {
         stage.listener.on(&Event::TellingApart { users: wanted.users });
         let most_us = searched_us / EXPERIMENT;
-        let trial = unless_lost(tell_apart(&mut generator, wanted, most_us, interrupt))?;
+        let is_open = |trial: &analysis::tell_apart::Trial| gathered.is_open_after(trial);
+        let trial = unless_lost(tell_apart(&mut generator, wanted, most_us, interrupt, &is_open))?;
         gathered = gathered.told_apart(trial, interrupt.load(Ordering::Relaxed));
     }
     if !is_over(&generator) {
@@ -282,14 +284,21 @@ impl Stage<'_> {
     }
 }
 
-/// Carries out the search until it is finished or interrupted, or no load can be made any longer. Returns the complete
-/// steps by ascending users.
+/// The outcome of a search.
+struct Searched {
+    /// The complete steps, by ascending users.
+    steps: Vec<MeasuredStep>,
+    /// Whether the time was up before all users that were asked for were tried.
+    out_of_time: bool,
+}
+
+/// Carries out the search until it is finished or interrupted, or no load can be made any longer.
 fn search(
     driver: &mut impl Driver,
     options: SearchOptions,
     interrupt: &AtomicBool,
     stage: &mut Stage<'_>,
-) -> Result<Vec<MeasuredStep>, SweepError> {
+) -> Result<Searched, SweepError> {
     let mut search = Search::new(options);
     while let Next::WarmUp { users, for_us } = search.next() {
         driver.set_users(users)?;
@@ -341,7 +350,7 @@ fn search(
         }
     }
     (stage.look_closely)(false);
-    Ok(search.into_steps())
+    Ok(Searched { out_of_time: search.is_out_of_time(), steps: search.into_steps() })
 }
 
 #[cfg(test)]
@@ -434,7 +443,8 @@ mod tests {
         };
         let options =
             SearchOptions { users: UsersRange::Range { lo: 1, hi: 64 }, ..SearchOptions::default() };
-        let steps = search(driver, options, interrupt, &mut stage).expect("steps");
+        let Searched { steps, out_of_time } = search(driver, options, interrupt, &mut stage).expect("steps");
+        assert!(!out_of_time, "all that was asked for");
         assert!(samples.get() >= 2 * prepared.get() as usize, "a sample at each border");
         let measured = driver.asked.len() - 1;
         assert_eq!(prepared.get() as usize, measured, "every step is prepared once, the warm-up is not");
@@ -461,7 +471,7 @@ mod tests {
             listener: &mut heard,
         };
         let options = SearchOptions { users: UsersRange::List(vec![1, 2, 4, 8]), ..SearchOptions::default() };
-        search(driver, options, &AtomicBool::new(false), &mut stage)
+        search(driver, options, &AtomicBool::new(false), &mut stage).map(|searched| searched.steps)
     }
 
     /// What was being measured when the last generator was lost is worth nothing, and the steps before it stand.
@@ -542,7 +552,7 @@ mod tests {
         };
         let options =
             SearchOptions { users: UsersRange::Range { lo: 1, hi: 64 }, ..SearchOptions::default() };
-        search(driver, options, &AtomicBool::new(false), &mut stage).expect("steps")
+        search(driver, options, &AtomicBool::new(false), &mut stage).expect("steps").steps
     }
 
     #[test]

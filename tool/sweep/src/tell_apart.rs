@@ -32,35 +32,27 @@ const SPREADING: f64 = 3.0;
 const DRAINING_US_MAX: u64 = 3_200_000;
 
 /// Makes the experiment in at most this time, microseconds; in less where it is decided before, or would not be in the end.
-/// `None` where the time is too short, or when interrupted.
+/// Where the verdict is open still, it is gone on with for as long again. `None` where the time is too short, or when
+/// interrupted.
 pub(crate) fn tell_apart(
     driver: &mut impl Driver,
     plan: Plan,
     most_us: u64,
     interrupt: &AtomicBool,
+    is_open: &dyn Fn(&Trial) -> bool,
 ) -> Result<Option<Trial>, DriveError> {
     let stretch = Stretch::new(&plan);
     if stretch.pair_us().saturating_mul(PAIRS_MIN) > most_us {
         return Ok(None);
     }
-    let [first, second] = plan.sides();
-    stretch.drain(driver, first, interrupt)?;
+    stretch.drain(driver, plan.sides()[0], interrupt)?;
     let pairs_most =
         usize::try_from(most_us / stretch.pair_us()).map_or(PAIRS_MAX, |most| most.min(PAIRS_MAX));
     let mut trial = Trial { plan, pairs: Vec::new() };
-    for _ in 0..pairs_most {
-        if trial.is_decided() || trial.is_futile(pairs_most) {
-            break;
-        }
-        let first_us = stretch.mean_us(driver, first, interrupt)?;
-        let second_us = stretch.mean_us(driver, second, interrupt)?;
-        if interrupt.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        // A stretch in which nobody was answered says nothing.
-        trial.pairs.extend(first_us.zip(second_us).map(|(first_us, second_us)| Pair { first_us, second_us }));
-    }
-    Ok(Some(trial))
+    let is_enough = |trial: &Trial| trial.is_decided() || trial.is_futile(pairs_most);
+    let made = stretch.pairs(driver, &mut trial, pairs_most, interrupt, &is_enough)?
+        && stretch.pairs(driver, &mut trial, pairs_most, interrupt, &|trial| !is_open(trial))?;
+    Ok(made.then_some(trial))
 }
 
 /// How long to stay at one load.
@@ -83,6 +75,33 @@ impl Stretch {
 
     fn pair_us(&self) -> u64 {
         2 * (self.settling_us + self.length_us) + self.spreading_us
+    }
+
+    /// Adds so many pairs, or fewer where these are enough. Whether that was not interrupted.
+    fn pairs(
+        &self,
+        driver: &mut impl Driver,
+        trial: &mut Trial,
+        most: usize,
+        interrupt: &AtomicBool,
+        is_enough: &dyn Fn(&Trial) -> bool,
+    ) -> Result<bool, DriveError> {
+        let [first, second] = trial.plan.sides();
+        for _ in 0..most {
+            if is_enough(trial) {
+                break;
+            }
+            let first_us = self.mean_us(driver, first, interrupt)?;
+            let second_us = self.mean_us(driver, second, interrupt)?;
+            if interrupt.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            // A stretch in which nobody was answered says nothing.
+            trial
+                .pairs
+                .extend(first_us.zip(second_us).map(|(first_us, second_us)| Pair { first_us, second_us }));
+        }
+        Ok(true)
     }
 
     /// Waits for the requests of the users before: some may still be trying to connect to a server that was overloaded.
@@ -156,7 +175,8 @@ mod tests {
     #[test]
     fn users_who_begin_together_are_given_time_to_spread() {
         let plan = Plan::new(4.0, [10_000.0, 2_500.0, 0.0]).expect("four users");
-        let made = tell_apart(&mut Together::default(), plan, 60_000_000, &AtomicBool::new(false));
+        let made =
+            tell_apart(&mut Together::default(), plan, 60_000_000, &AtomicBool::new(false), &|_| false);
         let trial = made.expect("it runs").expect("it is long enough");
         assert!(trial.pairs.iter().all(|pair| pair.first_us == pair.second_us), "{trial:?}");
         assert_eq!(trial.result().and_then(|result| result.told()), Some(false));
@@ -194,12 +214,26 @@ mod tests {
         let plan = Plan::new(2.25, [45_000.0, 20_000.0, 15_000.0]).expect("two users");
         let pairs = |by_us: u64| {
             let mut driver = Longer { users: 1, by_us };
-            let made = tell_apart(&mut driver, plan, 60_000_000, &AtomicBool::new(false));
+            let made = tell_apart(&mut driver, plan, 60_000_000, &AtomicBool::new(false), &|_| false);
             let trial = made.expect("it runs").expect("it is long enough");
             (trial.pairs.len(), trial.result().and_then(|result| result.told()))
         };
         assert_eq!(pairs(3_000), (6, None));
         let (made, told) = pairs(8_000);
         assert!(made < 6 && told == Some(true), "{made} pairs, {told:?}");
+    }
+
+    /// Pairs that leave the verdict open are followed by others, as many at most.
+    #[test]
+    fn a_verdict_that_is_open_gets_the_time_again() {
+        let plan = Plan::new(2.25, [45_000.0, 20_000.0, 15_000.0]).expect("two users");
+        let pairs = |is_open: &dyn Fn(&Trial) -> bool| {
+            let mut driver = Longer { users: 1, by_us: 8_000 };
+            let made = tell_apart(&mut driver, plan, 60_000_000, &AtomicBool::new(false), is_open);
+            made.expect("it runs").expect("it is long enough").pairs.len()
+        };
+        let once = pairs(&|_| false);
+        assert_eq!(pairs(&|trial| trial.pairs.len() < once + 2), once + 2);
+        assert_eq!(pairs(&|_| true), once + PAIRS_MAX);
     }
 }

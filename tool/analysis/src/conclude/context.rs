@@ -32,6 +32,8 @@ pub struct Context {
     pub database: Option<WatchedDatabase>,
     /// Whether what is sent was meant to come from a disk.
     pub cold: bool,
+    /// Whether the time was up before all users that were asked for were tried.
+    pub out_of_time: bool,
     /// Whether the run was cut short by a signal.
     pub interrupted: bool,
     /// Whether this nstar was built without optimisation.
@@ -70,4 +72,14 @@ pub enum RunKind {
         /// The most users it was allowed to try.
         users_max: u32,
     },
+}
+
+impl Context {
+    /// The most users that were asked for, where there was no time to try as many.
+    pub(super) fn asked_beyond_the_time(&self) -> Option<u32> {
+        match self.kind {
+            RunKind::Sweep { users_max } if self.out_of_time => Some(users_max),
+            RunKind::Sweep { .. } | RunKind::Load => None,
+        }
+    }
 }

@@ -37,6 +37,7 @@ pub(super) fn verdict(
 /// reason for doubt: N* and the throughput stand without their cause, and the bottleneck is `unknown`.
 fn doubts(curve: &Curve, finding: &Finding, saturation: &Saturation, context: &Context) -> Vec<Doubt> {
     let mut doubts = finding.doubts.clone();
+    doubts.iter_mut().for_each(|doubt| cut_short(doubt, context));
     if context.kind == RunKind::Load {
         // One load draws no verdict: warnings say what there is to say about the measurement.
         return doubts;
@@ -56,6 +57,13 @@ fn doubts(curve: &Curve, finding: &Finding, saturation: &Saturation, context: &C
         doubts.extend(hardly_known(saturation));
     }
     doubts
+}
+
+/// Says of throughput that never stopped growing that there was no time for more users, where that is so.
+fn cut_short(doubt: &mut Doubt, context: &Context) {
+    if let Doubt::NeverBounded { asked, .. } = doubt {
+        *asked = context.asked_beyond_the_time();
+    }
 }
 
 fn ended_early(context: &Context) -> Option<Doubt> {

@@ -12,6 +12,7 @@ use crate::run::{
     Cause, GeneratorHost, ListenQueue, PERCENTILES, ResourceKind, ServerUnwatched, Step, Warning, errors,
 };
 use crate::search::consistency::{Change, change};
+use crate::search::growth::Growth;
 use crate::thresholds::{HELD_BACK, IDLE_USERS};
 use crate::ticks::{add_errors, failures};
 use crate::verdict::{Curve, Finding, host_limits_reached, sharing};
@@ -119,7 +120,11 @@ fn not_bounded(curve: &Curve, context: &Context) -> Option<Cause> {
     let RunKind::Sweep { users_max } = context.kind else { return None };
     let [_, .., last] = curve.steps() else { return None };
     let users = last.users;
-    let cause = if users < users_max { Cause::TooUneven { users } } else { Cause::StillGrew { users } };
+    let asked = context.asked_beyond_the_time().filter(|_| curve.growth() == Growth::Grows);
+    let cause = match asked.is_none() && users < users_max {
+        true => Cause::TooUneven { users },
+        false => Cause::StillGrew { users, asked },
+    };
     (!curve.bounded()).then_some(cause)
 }
 

@@ -16,6 +16,9 @@ pub enum Doubt {
     NeverBounded {
         /// Most users that were tried.
         users: u32,
+        /// Users that were asked for, where the time was up before more could be tried.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<u32>,
     },
     /// Only one step was measured, which does not show where throughput stops growing.
     OnlyStep {

@@ -117,6 +117,9 @@ pub enum Cause {
     StillGrew {
         /// Most users that were tried.
         users: u32,
+        /// Users that were asked for, where the time was up before more could be tried.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<u32>,
     },
     /// The server's processes could not be watched.
     NotWatched {

@@ -196,7 +196,7 @@ impl Curve {
         self.shape.bounded
     }
 
-    pub(super) fn growth(&self) -> Growth {
+    pub(crate) fn growth(&self) -> Growth {
         self.shape.growth
     }
 

@@ -29,6 +29,9 @@ const FLUSH_WAITING_THREAD: f64 = 0.7;
 /// A busy share is weaker evidence than processor time.
 const WEAKER_THAN_CPU_TIME: f64 = 0.05;
 
+/// Where fewer threads than this wait for a disk, on average, requests do not.
+const HARDLY_AWAITED: f64 = 0.1;
+
 /// Devices that were full.
 pub(super) fn full(curve: &Curve) -> Vec<Finding> {
     let Some(star) = curve.star() else { return Vec::new() };
@@ -114,6 +117,14 @@ fn our_share(curve: &Curve, at: Named<'_>) -> Option<f64> {
     let all =
         curve.mean(|step| device(step, at).map(|disk| disk.read_bytes_per_s + disk.written_bytes_per_s))?;
     (all > 0.0).then(|| ours / all)
+}
+
+/// Whether others keep this device busy: the tiers cause little of its traffic, and none of their threads waits for it.
+pub(super) fn is_of_others(curve: &Curve, resource: &Identity) -> bool {
+    let Identity::Disk { name, on } = resource else { return false };
+    let waiting = |step: &Step| tiers_on(step, on).map(|group| group.found_disk_waiting).sum::<f64>();
+    let awaited = curve.mean(|step| Some(waiting(step))).unwrap_or(1.0);
+    awaited < HARDLY_AWAITED && our_share(curve, (name, on)).is_some_and(|share| share < OURS)
 }
 
 fn of_host(curve: &Curve, on: &HostName, read: fn(&HostUse) -> f64) -> f64 {

@@ -35,6 +35,12 @@ pub(crate) fn undecided(bottleneck: &Bottleneck, tried: Tried) -> Option<Doubt> 
     Some(Doubt::Undecided { best, next, tell_apart })
 }
 
+/// Whether it is open which of two explanations holds that users at random moments tell apart.
+pub(crate) fn is_told_by_pairs(bottleneck: &Bottleneck) -> bool {
+    let doubt = undecided(bottleneck, Tried::default());
+    matches!(doubt, Some(Doubt::Undecided { tell_apart: TellApart::PairTest, .. }))
+}
+
 /// The one measurement that would tell two explanations apart.
 fn tell_apart(best: &Explanation, next: Option<&Explanation>) -> TellApart {
     use ResourceKind::{AcceptQueue, Lock, RateLimit, Upstream, WorkerPool};

@@ -1,7 +1,7 @@
 //! Users wait while nothing is busy: limits on how many are let in or served at a time.
 
 use super::curve::{Curve, group};
-use super::disk::WAITING_THREAD;
+use super::disk::{WAITING_THREAD, is_of_others};
 use super::finding::{DIRECT, Finding, INDIRECT};
 use super::hops;
 use super::utilisation::{Use, mean_uses, uses};
@@ -105,7 +105,7 @@ pub(crate) fn to_tell_apart(curve: &Curve, found: &Finding) -> Option<Plan> {
     use ResourceKind::{AcceptQueue, Lock, WorkerPool};
     let kinds = found.alternatives.iter().map(|other| other.kind).chain([found.kind]);
     let waits = kinds.into_iter().any(|kind| matches!(kind, Lock | WorkerPool | AcceptQueue));
-    if !waits || curve.experiment().is_some() || !nothing_busy(curve) || fall(curve).is_some() {
+    if !waits || !nothing_busy(curve) || fall(curve).is_some() {
         return None;
     }
     let per_request_us = 1e6 / curve.maximum().0;
@@ -134,7 +134,8 @@ pub(super) fn by_little(curve: &Curve, at_a_time: f64) -> Option<Seen> {
 /// be why throughput fell.
 fn had_room_beyond(curve: &Curve) -> bool {
     let beyond = curve.steps().iter().filter(|step| step.users >= curve.star_users());
-    beyond.flat_map(|step| uses(curve, step)).all(|seen| seen.utilisation() < NOT_BUSY)
+    let has_room = |seen: Use| seen.utilisation() < NOT_BUSY || is_of_others(curve, &seen.resource);
+    beyond.flat_map(|step| uses(curve, step)).all(has_room)
 }
 
 /// Whether users of a nearly full processor queue for a lock or a condition in front of it, and not for the processor: it
@@ -235,8 +236,13 @@ pub(super) fn nothing_busy(curve: &Curve) -> bool {
     };
     let with_unwatched = |seen: &Use| (seen.used + unwatched) / seen.capacity < NOT_BUSY;
     let at_locks = |seen: &Use| seen.resource.processes().is_some_and(|of| queue_at_locks(curve, of));
-    let room =
-        |seen: &Use| seen.utilisation() < IDLE || with_unwatched(seen) || by_others(seen) || at_locks(seen);
+    let room = |seen: &Use| {
+        seen.utilisation() < IDLE
+            || with_unwatched(seen)
+            || by_others(seen)
+            || at_locks(seen)
+            || is_of_others(curve, &seen.resource)
+    };
     let unwatched_idle = idle_queue || not_the_loads || curve.unwatched_cores() < UNWATCHED;
     unwatched_idle && mean_uses(curve).iter().all(room)
 }

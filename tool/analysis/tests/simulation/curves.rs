@@ -284,6 +284,36 @@ fn a_list_is_obeyed() {
     assert_eq!((end.users, end.bounded), (Some(3), true));
 }
 
+/// Whether a search of so many seconds ended for lack of time.
+fn ended_for_lack_of_time(mut curve: Curve<impl Fn(u32) -> f64>, users: UsersRange, total_s: u64) -> bool {
+    let mut search = Search::new(SearchOptions { users, total_us: Some(total_s * 1_000_000), ..up_to(1) });
+    let mut users_now = 0;
+    for _ in 0..200 {
+        let for_us = match search.next() {
+            Next::WarmUp { users, for_us } | Next::Begin { users, for_us } => {
+                users_now = users;
+                for_us
+            }
+            Next::Extend { for_us } => for_us,
+            Next::Finished => return search.is_out_of_time(),
+        };
+        search.add(&curve.ticks(users_now, for_us));
+    }
+    panic!("the search never ends");
+}
+
+#[test]
+fn a_search_knows_whether_it_ended_for_lack_of_time() {
+    let (grows, is_bounded) = (|n: u32| 5_000.0 * f64::from(n), |n: u32| 5_000.0 * f64::from(n.min(3)));
+    let range = || UsersRange::Range { lo: 1, hi: 1_024 };
+    let list = || UsersRange::List((1..=50).collect());
+    assert!(ended_for_lack_of_time(Curve::new(grows), range(), 8));
+    assert!(!ended_for_lack_of_time(Curve::new(grows), range(), 200), "all were tried");
+    assert!(!ended_for_lack_of_time(Curve::new(is_bounded), range(), 50), "it stopped growing");
+    assert!(ended_for_lack_of_time(Curve::new(is_bounded), list(), 8));
+    assert!(!ended_for_lack_of_time(Curve::new(is_bounded), list(), 500));
+}
+
 /// How often each number of users was measured, where the search came back to it.
 fn returned(steps: &[MeasuredStep]) -> Vec<(u32, usize)> {
     let again = steps.iter().filter(|measured| measured.measured.len() > 1);

@@ -3,7 +3,7 @@
 use analysis::comparison::{LittleFinding, Tested, little};
 use analysis::conclude::{Context, Provenance, RunKind};
 use analysis::run::{
-    Again, Doubt, GeneratorShare, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind,
+    Again, Cause, Doubt, GeneratorShare, LoopKind, ResourceKind, ServerUnwatched, Step, WarningKind,
 };
 use analysis::ticks::ErrorKind;
 
@@ -16,6 +16,17 @@ fn throughput_that_still_grows_has_no_bottleneck() {
     assert!(!found.verdict.bounded && !found.verdict.is_conclusive());
     assert!(found.verdict.bottleneck.runner_up.is_some());
     assert!(found.warnings.iter().any(|warning| warning.kind == WarningKind::NotBounded));
+}
+
+/// Whoever asked for more users than there was time for is told of the time, and not to ask for more.
+#[test]
+fn throughput_that_grew_until_the_time_was_up_wants_more_time() {
+    let mut lab = sweep().users(&[1, 2, 4, 8]).tier(server("nginx").threads(3)).delay_us(5_000.0);
+    (lab.context.kind, lab.context.out_of_time) = (RunKind::Sweep { users_max: 64 }, true);
+    let found = lab.conclude();
+    assert_eq!(found.verdict.doubts, [Doubt::NeverBounded { users: 8, asked: Some(64) }]);
+    let grew = Cause::StillGrew { users: 8, asked: Some(64) };
+    assert!(found.warnings.iter().any(|warning| warning.cause == grew), "{:?}", found.warnings);
 }
 
 #[test]

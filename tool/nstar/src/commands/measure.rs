@@ -92,7 +92,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
     let generators = flags.generate.plan(&flags.target.drive, flags.observe.by_ssh(&flags.generate)?);
     let (users, fewer_users) = plan::users(&flags.users, &load, (&flags.target.drive, &flags.generate))?;
     Ok(SweepPlan {
-        search: plan::search(users, Some(flags.duration)),
+        search: plan::search(users, flags.duration),
         load,
         database: database(flags)?,
         observe: flags.observe.plan(&flags.generate)?,

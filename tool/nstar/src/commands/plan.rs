@@ -64,13 +64,18 @@ pub(super) fn title(scenario: &Scenario) -> String {
     }
 }
 
-/// The search for these users with steps of at most this length.
-pub(super) fn search(users: UsersRange, step_max: Option<Duration>) -> SearchOptions {
-    let search = SearchOptions { users, ..SearchOptions::default() };
-    match step_max {
-        Some(longest) => search.with_longest_step(u64::try_from(longest.as_micros()).unwrap_or(u64::MAX)),
-        None => search,
-    }
+/// The search for these users with steps of at most this length. Longer ones than usual lengthen the whole search in
+/// proportion: a step gets no more than its share of that.
+pub(super) fn search(users: UsersRange, longest: Duration) -> SearchOptions {
+    let usual = SearchOptions::default();
+    let longest_us = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
+    let in_proportion = |total_us: u64| {
+        let total_us = u128::from(total_us) * u128::from(longest_us.max(usual.step_us_max))
+            / u128::from(usual.step_us_max.max(1));
+        u64::try_from(total_us).unwrap_or(u64::MAX)
+    };
+    let total_us = usual.total_us.map(in_proportion);
+    SearchOptions { users, total_us, ..usual }.with_longest_step(longest_us)
 }
 
 /// The users of a load: those that the limit on open files allows here, or all where other hosts make the load, which know
@@ -214,4 +219,19 @@ fn threads(drive: &Drive) -> usize {
         None => thread::available_parallelism().map_or(1, usize::from),
     };
     drive.threads.map_or_else(usable, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longer_steps_lengthen_the_search_and_shorter_ones_do_not_shorten_it() {
+        let total_us = |longest| search(UsersRange::List(vec![1]), longest).total_us;
+        let usual_us = SearchOptions::default().total_us;
+        assert_eq!(total_us(Duration::from_secs(6)), usual_us);
+        assert_eq!(total_us(Duration::from_secs(1)), usual_us);
+        assert_eq!(total_us(Duration::from_secs(18)), usual_us.map(|us| 3 * us));
+        assert_eq!(total_us(Duration::MAX), Some(u64::MAX));
+    }
 }

@@ -23,7 +23,7 @@ pub struct Sweep {
     /// Users: a range to search, or a list to run as given
     #[arg(short = 'c', long, value_name = "LO..HI|LIST", default_value = "1..1024", value_parser = values::users_range)]
     pub users: UsersRange,
-    /// Longest time per number of users
+    /// Longest time per number of users. More than 6s lengthens the whole sweep, 50s, in proportion
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "6s", value_parser = values::duration)]
     pub duration: Duration,
     /// A database behind the server, to ask who waits for its locks: mysql://USER:PASSWORD@HOST/DATABASE, or

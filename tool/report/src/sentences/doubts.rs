@@ -14,7 +14,7 @@ use crate::words::users;
 pub(crate) fn doubt(doubt: &Doubt) -> String {
     match doubt {
         Doubt::NothingCompleted => "No request completed.".to_owned(),
-        Doubt::NeverBounded { users } => never_bounded(*users),
+        Doubt::NeverBounded { users, asked } => never_bounded(*users, *asked),
         Doubt::OnlyStep { users } => only_step(*users),
         Doubt::TooUneven { users } => too_uneven(*users),
         Doubt::Jump { from_users, to_users, factor, held_back } => {
@@ -73,12 +73,14 @@ fn not_confirmed(processes: &Processes) -> String {
     )
 }
 
-fn never_bounded(most: u32) -> String {
-    format!(
-        "Throughput never stopped growing: N* is above {}. Sweep further, for example with --users 1..{}.",
-        users(most),
-        most.saturating_mul(4)
-    )
+fn never_bounded(most: u32, asked: Option<u32>) -> String {
+    let more = match asked {
+        Some(asked) => {
+            format!("The time was up before {} were tried: give it more (--duration)", users(asked))
+        }
+        None => format!("Sweep further, for example with --users 1..{}", most.saturating_mul(4)),
+    };
+    format!("Throughput never stopped growing: N* is above {}. {more}.", users(most))
 }
 
 /// A range beyond the only number of users that was tried, and around it.

@@ -20,7 +20,7 @@ pub(crate) fn warning(cause: &Cause) -> String {
         Cause::ServerReplaced { before, after, users, times } => replaced(before, after, *users, *times),
         Cause::RequestsFailed { first_users, errors, statuses } => failed(*first_users, errors, statuses),
         Cause::TooUneven { users } => too_uneven(*users),
-        Cause::StillGrew { users } => still_grew(*users),
+        Cause::StillGrew { users, asked } => still_grew(*users, *asked),
         Cause::NotWatched { reason } => not_watched(reason),
         Cause::SocketsUnread { on, reason, others } => unwatched::sockets(on, reason, *others),
         Cause::TiersNotWatched { on, addresses } => unwatched::tiers(on, addresses),
@@ -100,11 +100,12 @@ fn too_uneven(most: u32) -> String {
     )
 }
 
-fn still_grew(most: u32) -> String {
-    format!(
-        "Throughput still grew at {}, so the maximum given is a lower bound. Sweep to more users.",
-        users(most)
-    )
+fn still_grew(most: u32, asked: Option<u32>) -> String {
+    let more = match asked {
+        Some(asked) => format!("Give it time for {}", users(asked)),
+        None => "Sweep to more users".to_owned(),
+    };
+    format!("Throughput still grew at {}, so the maximum given is a lower bound. {more}.", users(most))
 }
 
 fn not_watched(reason: &ServerUnwatched) -> String {

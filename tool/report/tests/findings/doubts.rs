@@ -11,7 +11,8 @@ pub(super) fn doubts() -> Vec<Doubt> {
     use Doubt::*;
     vec![
         NothingCompleted,
-        NeverBounded { users: 64 },
+        NeverBounded { users: 64, asked: None },
+        NeverBounded { users: 16, asked: Some(64) },
         OnlyStep { users: 8 },
         TooUneven { users: 64 },
         GeneratorLimit,
@@ -87,7 +88,8 @@ pub(super) fn causes() -> Vec<Cause> {
         RequestsFailed { first_users: Some(8), errors: failures(), statuses: vec![(500, 12), (404, 3)] },
         RequestsFailed { first_users: None, errors: failures(), statuses: Vec::new() },
         TooUneven { users: 64 },
-        StillGrew { users: 64 },
+        StillGrew { users: 64, asked: None },
+        StillGrew { users: 16, asked: Some(64) },
         DatabaseIdle { database: "mysql://ann@db/rooms".into() },
         GeneratorBusy { users: 8, busy: 0.9 },
         OneGeneratorBusy { generator: "web".into(), users: 8, busy: 0.9 },
