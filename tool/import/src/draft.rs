@@ -8,7 +8,7 @@ use url::{Url, form_urlencoded};
 
 use crate::left_out::{LeftOut, Why};
 use crate::scenario::{Body, Imported, Request, Value};
-use crate::secrets::is_secret;
+use crate::secrets::{is_secret, secrets_of};
 
 /// Headers that belong to one connection or one visit of a browser.
 const PASSING: [&str; 16] = [
@@ -210,40 +210,26 @@ impl Draft {
             let parts = text.split('&').map(|part| self.parameter(part, raw));
             return Body::Text(parts.collect::<Vec<_>>().join("&"));
         }
-        let mut found = Vec::new();
-        if let Ok(json) = serde_json::from_str::<Json>(&text) {
-            secrets_of(&json, &mut found);
-        }
+        // Other texts than JSON have no fields.
+        let json = serde_json::from_str(&text).unwrap_or(Json::Null);
         let mut text = escaped(&text);
-        for (name, secret) in found {
+        for (name, secret) in secrets_of(&json) {
+            let kept = LeftOut::SecretInBody { request: request.into(), name: name.into() };
             let Json::String(secret) = secret else {
-                self.left_out(LeftOut::SecretInBody { request: request.into(), name });
+                self.left_out(kept);
                 continue;
             };
             // As it stands between its quotation marks.
-            let whole = Json::from(secret).to_string();
+            let whole = Json::from(secret.as_str()).to_string();
             let inner = whole.get(1..whole.len() - 1).unwrap_or_default();
             if text.contains(&escaped(&whole)) {
-                let slot = self.secret(&name, inner);
+                let slot = self.secret(name, inner);
                 text = text.replace(&escaped(&whole), &format!("\"{slot}\""));
             } else if !self.secrets.contains_key(inner) {
-                self.left_out(LeftOut::SecretInBody { request: request.into(), name });
+                self.left_out(kept);
             }
         }
         Body::Text(text)
-    }
-}
-
-/// The texts and numbers in a JSON body whose names say that they are secrets.
-fn secrets_of(json: &Json, found: &mut Vec<(String, Json)>) {
-    match json {
-        Json::Object(fields) => fields.iter().for_each(|(name, value)| match value {
-            Json::String(text) if text.is_empty() => {}
-            Json::String(_) | Json::Number(_) if is_secret(name) => found.push((name.clone(), value.clone())),
-            value => secrets_of(value, found),
-        }),
-        Json::Array(items) => items.iter().for_each(|item| secrets_of(item, found)),
-        _ => {}
     }
 }
 

@@ -106,10 +106,12 @@ pub enum LeftOut {
         /// Where they lead.
         to: Vec<String>,
     },
-    /// A body that is optional, and no JSON.
+    /// A body that is optional.
     Body {
         /// The request.
         request: String,
+        /// Why a scenario cannot hold it.
+        why: Why,
     },
     /// The rest of a body whose schema holds itself, or goes on for too long.
     Cut {
@@ -125,7 +127,7 @@ pub enum LeftOut {
     Insecure,
 }
 
-/// Why a scenario cannot hold a request.
+/// Why a scenario cannot hold a request or its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// Its method is not of capital letters.
@@ -136,6 +138,8 @@ pub enum Why {
     Multipart,
     /// Its body is not JSON.
     NotJson,
+    /// The bodies of the requests up to it have more than 16 MiB together.
+    TooLong,
     /// Its body begins with `@`, which in a scenario names a file.
     LikeFile,
 }

@@ -2,8 +2,9 @@
 //! (OpenAPI 3, in JSON or YAML).
 //!
 //! Text in, an [`Imported`] workload out, which writes itself as a scenario file. What is left out, or could not be kept
-//! as it was, is listed as data ([`LeftOut`]); `report` has the words. Secrets never reach the file: it takes them from
-//! the environment.
+//! as it was, is listed as data ([`LeftOut`]); `report` has the words. A secret is known by its name, or by that
+//! of the list or object that it lies in: the file takes it from the environment. One that cannot be replaced in a body, such
+//! as a number, stays there and is listed.
 
 mod curl;
 mod draft;

@@ -1,12 +1,16 @@
 //! Descriptions of an API: OpenAPI 3, as the tree of values that JSON and YAML have in common.
 
+mod budget;
 mod document;
 mod parameter;
 mod sample;
 mod server;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value as Json;
 
+use self::budget::Budget;
 use self::document::Document;
 use self::parameter::{Parameter, encoded, encoded_path};
 use self::sample::{Sample, text_of};
@@ -14,13 +18,17 @@ use crate::draft::{escaped, header, is_token};
 use crate::error::ImportError;
 use crate::left_out::{LeftOut, Why};
 use crate::scenario::{Body, Imported, Request, Value};
-use crate::secrets::is_secret;
+use crate::secrets::{is_secret, secrets_of};
 
 /// The methods of operations, as a description names them.
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
 /// What can be sent of the kinds of bodies.
 const JSON: &str = "application/json";
+
+/// The most that is copied for the bodies of all requests together, in bytes, and likewise for the values of parameters.
+/// Operations may share an example, so their number and its length multiply.
+const BYTES_MAX: usize = 16 << 20;
 
 /// Makes a request of each operation.
 pub(crate) fn read(document: &Json, base: Option<&str>) -> Result<Imported, ImportError> {
@@ -50,6 +58,10 @@ struct Reader<'a> {
     /// The path that those of the description lie below, unless the server's URL has it.
     prefix: String,
     made: Imported,
+    /// What bodies may still be copied.
+    bodies: Budget,
+    /// What values of parameters may still be copied.
+    values: Budget,
     /// How many parameters were left out because they are optional.
     optional: usize,
     /// How many bodies are made up.
@@ -67,7 +79,8 @@ impl<'a> Reader<'a> {
             None => (None, place.prefix),
         };
         let made = Imported { base, left_out: place.left_out, ..Imported::default() };
-        Ok(Reader { document, prefix, made, optional: 0, made_up: 0, own_servers: 0 })
+        let (bodies, values) = (Budget::new(BYTES_MAX), Budget::new(BYTES_MAX));
+        Ok(Reader { document, prefix, made, bodies, values, optional: 0, made_up: 0, own_servers: 0 })
     }
 
     fn operation(&mut self, path: &str, method: &str, item: &'a Json, operation: &'a Json) {
@@ -117,8 +130,8 @@ impl<'a> Reader<'a> {
             path.push_str(&encoded_path(before));
             let is_it = |parameter: &&Parameter<'a>| parameter.place == "path" && parameter.name == name;
             let texts = match parameters.iter().find(is_it) {
-                Some(parameter) => parameter.texts(&self.document),
-                None => Parameter::in_path(name).texts(&self.document),
+                Some(parameter) => parameter.texts(&self.document, &self.values),
+                None => Parameter::in_path(name).texts(&self.document, &self.values),
             };
             path.push_str(&self.slot(name, texts));
             rest = after;
@@ -136,7 +149,7 @@ impl<'a> Reader<'a> {
             self.optional += 1;
             return;
         }
-        let texts = parameter.texts(&self.document);
+        let texts = parameter.texts(&self.document, &self.values);
         let slot = self.slot(name, texts);
         match parameter.place {
             "query" => query.push(format!("{}={slot}", encoded(name))),
@@ -172,52 +185,75 @@ impl<'a> Reader<'a> {
         };
         let content = body.get("content").and_then(Json::as_object);
         let is_json = |kind: &str| kind.starts_with(JSON) || kind.ends_with("+json");
-        let Some((kind, media)) = content.into_iter().flatten().find(|(kind, _)| is_json(kind)) else {
-            if body.get("required") == Some(&Json::Bool(true)) {
-                return Err(Why::NotJson);
+        let json = content.into_iter().flatten().find(|(kind, _)| is_json(kind));
+        let made = json.ok_or(Why::NotJson).and_then(|(kind, media)| {
+            let text = self.text(media, &request.name).ok_or(Why::TooLong)?;
+            Ok((kind, text))
+        });
+        match made {
+            Ok((kind, text)) => {
+                set_header(request, "Content-Type", kind.clone());
+                request.body = Some(Body::Text(text));
             }
-            self.made.left_out.push(LeftOut::Body { request: request.name.clone() });
-            return Ok(());
-        };
-        let sample = match parameter::examples(&self.document, media).first() {
-            Some(example) => (*example).clone(),
-            None => self.sample(media, &request.name),
-        };
-        set_header(request, "Content-Type", kind.clone());
-        request.body = Some(Body::Text(self.without_secrets(sample).to_string()));
+            Err(why) if body.get("required") == Some(&Json::Bool(true)) => return Err(why),
+            Err(why) => self.made.left_out.push(LeftOut::Body { request: request.name.clone(), why }),
+        }
         Ok(())
     }
 
-    /// A body that the schema of `media` allows.
-    fn sample(&mut self, media: &'a Json, request: &str) -> Json {
-        let sample = Sample::new(&self.document);
+    /// A body for `media`: its example, or one made up. None once bodies are too long together.
+    fn text(&mut self, media: &'a Json, request: &str) -> Option<String> {
+        let body = match parameter::examples(&self.document, media).first() {
+            Some(example) => self.bodies.copy(example)?,
+            None => self.sample(media, request)?,
+        };
+        let found = secrets_of(&body);
+        let numbers: BTreeSet<&str> =
+            found.iter().filter(|(_, value)| value.is_number()).map(|(name, _)| *name).collect();
+        let kept = |name: &str| LeftOut::SecretInBody { request: request.to_owned(), name: name.to_owned() };
+        let kept: Vec<_> = numbers.into_iter().map(kept).collect();
+        let body = self.without_secrets(body, None);
+        if self.bodies.is_spent() {
+            return None;
+        }
+        self.made.left_out.extend(kept);
+        Some(body.to_string())
+    }
+
+    /// A body that the schema of `media` allows. None once bodies are too long together.
+    fn sample(&mut self, media: &'a Json, request: &str) -> Option<Json> {
+        let sample = Sample::new(&self.document, &self.bodies);
         let body = sample.of(media.get("schema").unwrap_or(&Json::Null));
         let (is_cut, is_made_up) = (sample.is_cut(), sample.is_made_up());
+        if self.bodies.is_spent() {
+            return None;
+        }
         self.made_up += usize::from(is_made_up);
         if is_cut {
             self.made.left_out.push(LeftOut::Cut { request: request.to_owned() });
         }
-        body
+        Some(body)
     }
 
-    /// A body in which variables stand for secrets, and nothing else stands for a value.
-    fn without_secrets(&mut self, body: Json) -> Json {
-        match body {
-            Json::Object(fields) => {
+    /// A body in which variables stand for texts that are secrets, and nothing else stands for a value. `holder` is the name
+    /// of a secret that it lies below.
+    fn without_secrets(&mut self, body: Json, holder: Option<&str>) -> Json {
+        match (body, holder) {
+            (Json::Object(fields), _) => {
                 let field = |(name, value): (String, Json)| {
-                    let value = match value {
-                        Json::String(_) if is_secret(&name) => Json::String(self.secret(&name)),
-                        value => self.without_secrets(value),
-                    };
+                    let holder = if is_secret(&name) { Some(name.as_str()) } else { holder };
+                    let value = self.without_secrets(value, holder);
                     (escaped(&name), value)
                 };
                 Json::Object(fields.into_iter().map(field).collect())
             }
-            Json::Array(items) => {
-                Json::Array(items.into_iter().map(|item| self.without_secrets(item)).collect())
+            (Json::Array(items), _) => {
+                Json::Array(items.into_iter().map(|item| self.without_secrets(item, holder)).collect())
             }
-            Json::String(text) => Json::String(escaped(&text)),
-            other => other,
+            // One name may be that of many texts. Beyond the budget the body is dropped.
+            (Json::String(_), Some(name)) if self.bodies.spend(name.len()) => Json::String(self.secret(name)),
+            (Json::String(text), None) => Json::String(escaped(&text)),
+            (other, _) => other,
         }
     }
 

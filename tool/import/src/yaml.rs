@@ -1,7 +1,8 @@
 //! YAML as the tree of values that JSON has.
 //!
 //! Read as YAML 1.2 has it, and as OpenAPI asks: a key such as `200` is a text, and so are `no`, `on` and `007`. Anchors,
-//! aliases and merge keys (`<<`) are put in place. Everything that the text decides has a limit.
+//! aliases and merge keys (`<<`) are put in place. The text, the number of its values, how deep they lie, and what aliases
+//! stand for have limits.
 
 use serde_json::Value as Json;
 use serde_saphyr::budget::BudgetBreach;

@@ -74,6 +74,21 @@ fn bodies_are_kept_where_they_are_text() {
     assert!(body(r#"{"mimeType":"x/y","text":"@hi"}"#) == (None, Some(Why::LikeFile)));
 }
 
+#[test]
+fn secrets_in_lists_and_objects_are_replaced_or_told() {
+    let data = r#","postData":{"mimeType":"application/json","text":"{\"tokens\":[\"s3cret\",7],\"session\":{\"id\":\"s3cret2\"}}"}"#;
+    let imported = read(&recording(&[entry("POST", "http://h/", 200, data)]), None).unwrap();
+    let body = r#"{"tokens":["${tokens}",7],"session":{"id":"${session}"}}"#;
+    assert!(imported.requests[0].body == Some(Body::Text(body.into())));
+    for what in [
+        secret("tokens", "TOKENS"),
+        secret("session", "SESSION"),
+        LeftOut::SecretInBody { request: "POST /".into(), name: "tokens".into() },
+    ] {
+        assert!(imported.left_out.contains(&what), "{what:?}");
+    }
+}
+
 /// Name, path, headers and body of a request.
 type Written<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a str);
 

@@ -3,6 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value as Json};
 
+use super::budget::Budget;
 use super::document::Document;
 use super::sample::{Sample, text_of};
 
@@ -43,15 +44,17 @@ impl<'a> Parameter<'a> {
         self.place == "header" && IGNORED.iter().any(|ignored| self.name.eq_ignore_ascii_case(ignored))
     }
 
-    /// What it can be: its examples, or a value that its schema allows. There is always one.
-    pub(super) fn texts(&self, document: &Document<'a>) -> Vec<String> {
+    /// What it can be: its examples as far as the budget goes, or a value that its schema allows. There is always one.
+    pub(super) fn texts(&self, document: &Document<'a>, budget: &Budget) -> Vec<String> {
         // It has a schema, or else a kind of body whose text it is.
         let content = self.described.get("content").and_then(Json::as_object);
         let media = content.and_then(|all| all.values().next());
         let holder = media.unwrap_or(self.described);
-        let mut samples: Vec<Json> = examples(document, holder).into_iter().cloned().collect();
+        let given = examples(document, holder).into_iter();
+        let mut samples: Vec<Json> = given.filter_map(|example| budget.copy(example)).collect();
         if samples.is_empty() {
-            samples.push(Sample::new(document).of(holder.get("schema").unwrap_or(&Json::Null)));
+            let sample = Sample::new(document, budget);
+            samples.push(sample.of(holder.get("schema").unwrap_or(&Json::Null)));
         }
         let is_repeated = self.place == "query" && self.described.get("explode") != Some(&Json::Bool(false));
         let texts = samples.iter().flat_map(|sample| match sample {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value as Json, json};
 
+use super::budget::Budget;
 use super::document::Document;
 
 /// How deep schemas may lie in one another.
@@ -25,18 +26,20 @@ pub(super) fn text_of(value: &Json) -> String {
 /// Makes up one value.
 pub(super) struct Sample<'a, 'd> {
     document: &'d Document<'a>,
+    budget: &'d Budget,
     left: Cell<usize>,
     is_cut: Cell<bool>,
     is_made_up: Cell<bool>,
 }
 
 impl<'a, 'd> Sample<'a, 'd> {
-    pub(super) fn new(document: &'d Document<'a>) -> Self {
+    pub(super) fn new(document: &'d Document<'a>, budget: &'d Budget) -> Self {
         let (is_cut, is_made_up) = (Cell::new(false), Cell::new(false));
-        Sample { document, left: Cell::new(SCHEMAS_MAX), is_cut, is_made_up }
+        Sample { document, budget, left: Cell::new(SCHEMAS_MAX), is_cut, is_made_up }
     }
 
-    /// A value that the schema allows: its example, its default, or one made up.
+    /// A value that the schema allows: its example, its default, or one made up. Parts of it are missing if the budget is
+    /// spent.
     pub(super) fn of(&self, schema: &'a Json) -> Json {
         self.at(schema, &[]).unwrap_or(Json::Null)
     }
@@ -56,7 +59,7 @@ impl<'a, 'd> Sample<'a, 'd> {
         let schema = self.document.resolved(schema);
         let left = self.left.get();
         let holds_itself = above.iter().any(|other| std::ptr::eq(*other, schema));
-        if holds_itself || above.len() > DEPTH_MAX || left == 0 {
+        if self.budget.is_spent() || holds_itself || above.len() > DEPTH_MAX || left == 0 {
             self.is_cut.set(true);
             return None;
         }
@@ -64,7 +67,7 @@ impl<'a, 'd> Sample<'a, 'd> {
         let given = ["example", "default", "const"].iter().find_map(|key| schema.get(*key));
         let listed = ["examples", "enum"].iter().find_map(|key| schema.get(*key)?.get(0));
         if let Some(given) = given.or(listed) {
-            return Some(given.clone());
+            return self.budget.copy(given);
         }
         let above = [above, &[schema][..]].concat();
         let choices = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
@@ -78,20 +81,22 @@ impl<'a, 'd> Sample<'a, 'd> {
                 let item = self.at(schema.get("items").unwrap_or(&Json::Null), &above);
                 Json::Array(item.into_iter().collect())
             }
-            kind => self.plain(kind, schema),
+            kind => self.plain(kind, schema)?,
         })
     }
 
-    /// A value that holds no others.
-    fn plain(&self, kind: &str, schema: &Json) -> Json {
+    /// A value that holds no others. None if the budget is spent.
+    fn plain(&self, kind: &str, schema: &Json) -> Option<Json> {
         self.is_made_up.set(true);
-        match kind {
-            "integer" => schema.get("minimum").cloned().unwrap_or(json!(1)),
-            "number" => schema.get("minimum").cloned().unwrap_or(json!(1.5)),
+        let least = schema.get("minimum").filter(|least| least.is_number());
+        let made = match kind {
+            "integer" => least.cloned().unwrap_or(json!(1)),
+            "number" => least.cloned().unwrap_or(json!(1.5)),
             "boolean" => json!(true),
             "null" => Json::Null,
             _ => json!(text(schema)),
-        }
+        };
+        self.budget.copy(&made)
     }
 
     fn object(&self, schema: &'a Json, above: &[&'a Json]) -> Json {
@@ -105,7 +110,7 @@ impl<'a, 'd> Sample<'a, 'd> {
             if self.document.resolved(field).get("readOnly") == Some(&Json::Bool(true)) {
                 continue;
             }
-            if let Some(value) = self.at(field, above) {
+            if let Some(value) = self.at(field, above).filter(|_| self.budget.spend(name.len())) {
                 fields.insert(name.clone(), value);
             }
         }
@@ -142,7 +147,8 @@ mod tests {
     fn made(schemas: Json) -> (Json, bool, bool) {
         let root = json!({"components": {"schemas": schemas}});
         let document = Document::new(&root);
-        let sample = Sample::new(&document);
+        let budget = Budget::new(1 << 20);
+        let sample = Sample::new(&document, &budget);
         let value = sample.of(&root["components"]["schemas"]["A"]);
         (value, sample.is_cut(), sample.is_made_up())
     }
@@ -182,6 +188,18 @@ mod tests {
         let mut schemas: Map<_, _> = (0..100).map(holder).collect();
         schemas.insert("A".into(), reference("S0"));
         assert!(made(Json::Object(schemas)).1);
+    }
+
+    /// A long example that one schema holds many times.
+    #[test]
+    fn copies_of_one_example_end_with_the_budget() {
+        let fields: Map<_, _> = (0..100).map(|field| (format!("f{field}"), reference("Long"))).collect();
+        let schemas = json!({"A": {"properties": fields}, "Long": {"example": "x".repeat(100_000)}});
+        let root = json!({"components": {"schemas": schemas}});
+        let (document, budget) = (Document::new(&root), Budget::new(1_000_000));
+        let value = Sample::new(&document, &budget).of(&root["components"]["schemas"]["A"]);
+        assert!(budget.is_spent());
+        assert_eq!(value.as_object().map(Map::len), Some(9));
     }
 
     #[test]

@@ -132,7 +132,59 @@ fn a_body_is_its_example_or_made_up_from_its_schema() {
     assert!(!told(&example, &LeftOut::MadeUp { requests: 1 }));
     assert_eq!(body_of(&with_media(json!({"example": "${n}"}))), r#""$${n}""#);
     let optional = with_operation(json!({"requestBody": {"content": {"text/plain": {}}}}));
-    assert!(told(&read(&optional, None).unwrap(), &LeftOut::Body { request: "POST /a".into() }));
+    let left_out = LeftOut::Body { request: "POST /a".into(), why: Why::NotJson };
+    assert!(told(&read(&optional, None).unwrap(), &left_out));
+}
+
+#[test]
+fn secrets_below_a_name_are_replaced_and_numbers_are_told() {
+    let tokens = json!(["s3cret", ["s3cret"], 6]);
+    let example = json!({"pin": 1234, "session": {"id": "s3cret", "n": 5}, "tokens": tokens, "a": 7});
+    let content = json!({"application/json": {"example": example}});
+    let imported = read(&with_operation(json!({"requestBody": {"content": content}})), None).unwrap();
+    let expected = json!({
+        "pin": 1234, "session": {"id": "${auth_session}", "n": 5},
+        "tokens": ["${auth_tokens}", ["${auth_tokens}"], 6], "a": 7,
+    });
+    assert_eq!(serde_json::from_str::<Json>(body_of(&imported)).unwrap(), expected);
+    let is_kept = |what: &&LeftOut| matches!(what, LeftOut::SecretInBody { .. });
+    let kept: Vec<_> = imported.left_out.iter().filter(is_kept).cloned().collect();
+    let in_body = |name: &str| LeftOut::SecretInBody { request: "POST /a".into(), name: name.into() };
+    assert_eq!(kept, ["pin", "session", "tokens"].map(in_body));
+}
+
+/// An example of 5 MiB that a hundred operations share: three bodies fit.
+#[test]
+fn a_long_example_is_not_copied_for_every_operation() {
+    let reference = json!({"$ref": "#/components/examples/Long"});
+    let operation = |required: bool| {
+        let content = json!({"application/json": {"examples": {"long": reference}}});
+        json!({"post": {"requestBody": {"required": required, "content": content}}})
+    };
+    let paths: serde_json::Map<_, _> =
+        (0..100).map(|at| (format!("/{at:03}"), operation(at % 2 == 0))).collect();
+    let long = json!({"value": "x".repeat(5 << 20)});
+    let api = json!({"openapi": "3.0.0", "paths": paths, "components": {"examples": {"Long": long}}});
+    let imported = read(&api, None).unwrap();
+    let with_body = imported.requests.iter().filter(|request| request.body.is_some()).count();
+    assert_eq!((with_body, imported.requests.len()), (3, 3 + 49));
+    let (needed, optional) = ("POST /004".to_owned(), "POST /003".to_owned());
+    assert!(told(&imported, &LeftOut::Request { request: needed, why: Why::TooLong }));
+    assert!(told(&imported, &LeftOut::Body { request: optional, why: Why::TooLong }));
+}
+
+/// A long name of many short texts.
+#[test]
+fn the_name_of_a_secret_is_not_repeated_without_limit() {
+    let name = format!("token{}", "x".repeat(1 << 20));
+    let mut example = serde_json::Map::new();
+    example.insert(name, json!(vec!["s"; 1_000]));
+    let body = json!({"required": true, "content": {"application/json": {"example": example}}});
+    let mut api = with_operation(json!({"requestBody": body}));
+    api["paths"]["/b"] = json!({"get": {}});
+    let imported = read(&api, None).unwrap();
+    assert_eq!(imported.requests.len(), 1);
+    assert!(told(&imported, &LeftOut::Request { request: "POST /a".into(), why: Why::TooLong }));
 }
 
 #[test]

@@ -63,8 +63,8 @@ pub(crate) fn left_out(what: &LeftOut) -> String {
              description of several files into one first, such as with `redocly bundle`)",
             some_of(to)
         ),
-        LeftOut::Body { request } => {
-            format!("the body of `{request}`, which is optional, left out: it is not JSON")
+        LeftOut::Body { request, why } => {
+            format!("the body of `{request}`, which is optional, left out: {}", reason(*why))
         }
         LeftOut::Cut { request } => {
             format!("the body of `{request}` ends where its schema holds itself, or goes on for too long")
@@ -84,6 +84,7 @@ fn reason(why: Why) -> &'static str {
         Why::Binary => "its body is binary, which the recording may not hold whole",
         Why::Multipart => "its body is a form of several parts",
         Why::NotJson => "its body is not JSON",
+        Why::TooLong => "its body would bring those of all requests to more than 16 MiB",
         Why::LikeFile => "its body begins with `@`, which in a scenario names a file",
     }
 }
