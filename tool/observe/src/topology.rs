@@ -42,6 +42,8 @@ pub(crate) struct Call {
     pub(crate) callers: BTreeSet<Pid>,
     /// The inodes of the listening sockets; empty if none on this host is known.
     pub(crate) listeners: BTreeSet<u64>,
+    /// Whether address translation failed to answer when it was noted, so that it may lead elsewhere.
+    pub(crate) is_unsure: bool,
 }
 
 /// The processes behind an address.
@@ -146,6 +148,11 @@ impl Topology {
     /// Whether it was made by [`Topology::unseen`]. Servers that have all ended leave their sockets here.
     pub(crate) fn is_unseen(&self) -> bool {
         self.listeners.is_empty()
+    }
+
+    /// Forgets the calls that may lead elsewhere than was noted, so that they are searched for again.
+    fn forget_unsure_calls(&mut self) {
+        self.calls.retain(|_, call| !call.is_unsure);
     }
 
     /// Forgets callers that have ended. What nobody calls any more is searched for again.

@@ -1,6 +1,6 @@
 //! Address translation of connections, as connection tracking tells it (ctnetlink; needs root).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
@@ -31,6 +31,17 @@ const PROTOCOL: u16 = 2;
 const NUMBER: u16 = 1;
 const SOURCE_PORT: u16 = 2;
 const DESTINATION_PORT: u16 = 3;
+/// `CTA_STATUS`, and in it `IPS_OFFLOAD`.
+const STATUS: u16 = 3;
+const OFFLOADED: u32 = 1 << 14;
+/// `CTA_PROTOINFO`, and in it `CTA_PROTOINFO_TCP`, and in that `CTA_PROTOINFO_TCP_STATE`.
+const PROTOCOL_INFO: u16 = 4;
+const TCP_INFO: u16 = 1;
+const TCP_STATE: u16 = 1;
+/// `TCP_CONNTRACK_ESTABLISHED`.
+const ESTABLISHED: u8 = 3;
+/// `CTA_TIMEOUT`, in seconds.
+const TIMEOUT: u16 = 7;
 /// `CTA_FILTER`, and in it `CTA_FILTER_ORIG_FLAGS`: by which parts of the original tuple a dump is filtered. Linux before 5.8 does
 /// not know it, and dumps all of the family.
 const FILTER: u16 = 25;
@@ -43,6 +54,9 @@ const ENTRIES_MAX: usize = 4_096;
 
 /// Most addresses that one leads to, as far as they are told.
 const SERVERS_MAX: usize = 16;
+
+/// An address whose connections had their last packet so much earlier than those of another may be out of use, seconds.
+const IDLE_S: u32 = 60;
 
 /// The two ends of a TCP connection, as somebody sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +85,51 @@ pub(crate) enum Side {
     Server,
 }
 
+/// For how long the kernel keeps an established connection after its last packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Timeouts {
+    /// Where nothing is left to acknowledge (`nf_conntrack_tcp_timeout_established`), seconds.
+    pub(crate) established_s: u32,
+    /// Where something is (`nf_conntrack_tcp_timeout_unacknowledged`), seconds.
+    pub(crate) unacknowledged_s: u32,
+}
+
+impl Timeouts {
+    /// How long ago the last packet came, of a connection that is kept for so long from now; seconds.
+    fn idle_s(self, left_s: u32) -> u32 {
+        // A busy connection has mostly something to acknowledge, and then less time left than an idle one.
+        let is_acknowledged = left_s > self.unacknowledged_s;
+        let unacknowledged_s = self.unacknowledged_s.min(self.established_s);
+        let whole_s = if is_acknowledged { self.established_s } else { unacknowledged_s };
+        whole_s.saturating_sub(left_s)
+    }
+}
+
+/// What connection tracking knows of the use of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    /// It is not established yet, or closed: entries outlast their connections by minutes.
+    NotOpen,
+    /// It is established, and forgotten after so many seconds without a packet.
+    Established { left_s: u32 },
+    /// Its packets pass by connection tracking, which takes it back when they cease.
+    Offloaded,
+}
+
+impl Activity {
+    fn of(entry: Attributes<'_>) -> Self {
+        let number = |kind| Some(u32::from_be_bytes(*entry.find(kind)?.first_chunk()?));
+        if number(STATUS).is_some_and(|status| status & OFFLOADED != 0) {
+            return Self::Offloaded;
+        }
+        let state = entry.nested(PROTOCOL_INFO).nested(TCP_INFO).find(TCP_STATE);
+        match number(TIMEOUT) {
+            Some(left_s) if state == Some(&[ESTABLISHED][..]) => Self::Established { left_s },
+            _ => Self::NotOpen,
+        }
+    }
+}
+
 /// A tracked connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
@@ -78,6 +137,7 @@ pub(super) struct Entry {
     begun: Tuple,
     /// As its server sees it.
     served: Tuple,
+    activity: Activity,
 }
 
 impl Entry {
@@ -95,6 +155,15 @@ impl Entry {
         let server = self.served.server;
         (self.begun.server == service && server != service).then_some(server)
     }
+
+    /// How long ago its last packet came, seconds; `None` if it is not open.
+    fn idle_s(self, timeouts: Timeouts) -> Option<u32> {
+        match self.activity {
+            Activity::NotOpen => None,
+            Activity::Established { left_s } => Some(timeouts.idle_s(left_s)),
+            Activity::Offloaded => Some(0),
+        }
+    }
 }
 
 /// What the other side sees of a connection beyond all translation in the namespace of the socket; `None` where it is not
@@ -109,17 +178,39 @@ pub(crate) fn other_side(netlink: &mut NetlinkSocket, tuple: Tuple, side: Side) 
     }
 }
 
-/// The addresses to which connections to an address are translated in the namespace of the socket; of very many not all.
-pub(crate) fn leads_to(netlink: NetlinkSocket, service: SocketAddr) -> io::Result<BTreeSet<SocketAddr>> {
-    let mut servers = BTreeSet::new();
+/// The addresses to which open connections to an address are translated in the namespace of the socket, without those that
+/// were last used long before others; of very many not all.
+pub(crate) fn leads_to(
+    netlink: NetlinkSocket,
+    service: SocketAddr,
+    timeouts: Timeouts,
+) -> io::Result<BTreeSet<SocketAddr>> {
+    let mut found = Vec::new();
     let mut entries = 0;
     netlink.dump_until(GET, &all_to(service), |reply| {
-        servers.extend(entry(reply).and_then(|entry| entry.translated_from(service)));
+        found.extend(entry(reply));
         entries += 1;
-        let is_enough = entries >= ENTRIES_MAX || servers.len() >= SERVERS_MAX;
-        if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if entries >= ENTRIES_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok(servers)
+    Ok(in_use(&found, service, timeouts))
+}
+
+/// The addresses to which these connections lead from this one, as far as they are in use. Connections whose ends are gone
+/// without a word stay established for days, and the address may be another service's by then.
+fn in_use(entries: &[Entry], service: SocketAddr, timeouts: Timeouts) -> BTreeSet<SocketAddr> {
+    let mut idle_s: BTreeMap<SocketAddr, u32> = BTreeMap::new();
+    for entry in entries {
+        let (Some(server), Some(idle)) = (entry.translated_from(service), entry.idle_s(timeouts)) else {
+            continue;
+        };
+        let least = idle_s.entry(server).or_insert(idle);
+        *least = idle.min(*least);
+    }
+    let mut servers: Vec<_> = idle_s.into_iter().map(|(server, idle)| (idle, server)).collect();
+    servers.sort_unstable();
+    let least = servers.first().map_or(0, |(idle, _)| *idle);
+    let used = servers.into_iter().take_while(|(idle, _)| idle.saturating_sub(least) <= IDLE_S);
+    used.map(|(_, server)| server).take(SERVERS_MAX).collect()
 }
 
 /// Parses struct nfgenmsg and the attributes of a TCP connection.
@@ -128,7 +219,7 @@ pub(super) fn entry(reply: &[u8]) -> Option<Entry> {
     let begun = tuple(attributes.nested(ORIGINAL))?;
     // Replies come from the server, whatever address the client knows.
     let Tuple { client: server, server: client } = tuple(attributes.nested(REPLY))?;
-    Some(Entry { begun, served: Tuple { client, server } })
+    Some(Entry { begun, served: Tuple { client, server }, activity: Activity::of(attributes) })
 }
 
 /// Asks about the connection of which one side sees this tuple.
@@ -219,13 +310,14 @@ mod tests {
         #[test]
         fn an_entry_comes_back_and_cut_short_says_nothing([begun, served] in tuples()) {
             let whole = reply(begun, served);
-            prop_assert_eq!(entry(&whole), Some(Entry { begun, served }));
+            let activity = Activity::NotOpen;
+            prop_assert_eq!(entry(&whole), Some(Entry { begun, served, activity }));
             (0..whole.len()).for_each(|length| assert_eq!(entry(&whole[..length]), None, "{length} bytes"));
         }
 
         #[test]
         fn either_side_of_a_connection_leads_to_the_other([begun, served] in tuples()) {
-            let entry = Entry { begun, served };
+            let entry = Entry { begun, served, activity: Activity::NotOpen };
             prop_assert_eq!(entry.other_side(begun, Side::Client), Some(served));
             prop_assert_eq!(entry.other_side(served, Side::Server), Some(begun));
         }
@@ -249,6 +341,83 @@ mod tests {
         let plain = tuple_of("10.0.0.1:40000", "10.0.0.7:8080");
         let found = entry(&reply(plain, plain)).unwrap();
         assert_eq!(found.translated_from(plain.server), None, "it leads where it says");
+    }
+
+    const TIMEOUTS: Timeouts = Timeouts { established_s: 432_000, unacknowledged_s: 300 };
+
+    const SERVICE: &str = "10.96.0.10:80";
+
+    /// What the kernel answers about a connection to the service that this address serves, but for its activity.
+    fn reply_of(server: &str) -> Vec<u8> {
+        let client = "10.0.0.1:40000";
+        reply(tuple_of(client, SERVICE), tuple_of(client, server))
+    }
+
+    /// The same of a connection in a state of TCP, with the seconds for which it is kept.
+    fn in_state(server: &str, state: u8, left_s: u32) -> Entry {
+        let mut reply = reply_of(server);
+        reply.extend(attribute(TIMEOUT, &left_s.to_be_bytes()));
+        let state = attribute(TCP_STATE, &[state]);
+        reply.extend(nested(PROTOCOL_INFO, &nested(TCP_INFO, &state)));
+        entry(&reply).unwrap()
+    }
+
+    fn used(entries: &[Entry]) -> Vec<String> {
+        let servers = in_use(entries, SERVICE.parse().unwrap(), TIMEOUTS);
+        servers.iter().map(SocketAddr::to_string).collect()
+    }
+
+    #[test]
+    fn only_established_connections_lead_somewhere() {
+        // From TCP_CONNTRACK_NONE to _SYN_SENT2; _TIME_WAIT is 7.
+        for state in 0..=9 {
+            let is_used = used(&[in_state("10.0.0.7:8080", state, 110)]) == ["10.0.0.7:8080"];
+            assert_eq!(is_used, state == 3, "state {state}");
+        }
+        let untold = entry(&reply_of("10.0.0.7:8080")).unwrap();
+        assert!(used(&[untold]).is_empty(), "neither state nor time-out");
+    }
+
+    #[test]
+    fn offloaded_connections_lead_somewhere_though_the_kernel_tells_no_state() {
+        let offloaded = |status: u32| {
+            let mut reply = reply_of("10.0.0.7:8080");
+            reply.extend(attribute(STATUS, &status.to_be_bytes()));
+            entry(&reply).unwrap()
+        };
+        assert_eq!(used(&[offloaded(0x400e)]), ["10.0.0.7:8080"]);
+        assert!(used(&[offloaded(0x000e)]).is_empty(), "seen, assured and confirmed alone");
+    }
+
+    #[test]
+    fn what_was_used_long_before_others_is_left_out() {
+        let (busy, kept) = (in_state("10.0.0.7:80", 3, 299), in_state("10.0.0.8:80", 3, 431_950));
+        let orphan = in_state("10.0.0.9:80", 3, 431_000);
+        assert_eq!(used(&[orphan, busy, kept]), ["10.0.0.7:80", "10.0.0.8:80"], "in whatever order");
+        assert_eq!(used(&[orphan]), ["10.0.0.9:80"], "there is no other");
+        let again = in_state("10.0.0.9:80", 3, 431_999);
+        assert_eq!(used(&[orphan, again, kept]), ["10.0.0.8:80", "10.0.0.9:80"], "it has a newer one too");
+        let idle = |seconds: u32| in_state("10.0.0.7:80", 3, 300 - seconds);
+        assert_eq!(used(&[idle(110), kept]), ["10.0.0.7:80", "10.0.0.8:80"], "a minute before");
+        assert_eq!(used(&[idle(111), kept]), ["10.0.0.8:80"], "more than that");
+    }
+
+    #[test]
+    fn idle_time_is_told_whichever_time_out_counts() {
+        let idle = [432_000, 431_000, 301, 300, 299, 0].map(|left| TIMEOUTS.idle_s(left));
+        assert_eq!(idle, [0, 1_000, 431_699, 0, 1, 300]);
+        assert_eq!(TIMEOUTS.idle_s(u32::MAX), 0, "somebody set another");
+        let short = Timeouts { established_s: 120, ..TIMEOUTS };
+        assert_eq!([120, 60].map(|left| short.idle_s(left)), [0, 60]);
+    }
+
+    #[test]
+    fn of_very_many_servers_those_used_last_are_told() {
+        let of = |number: u32| in_state(&format!("10.0.1.{number}:80"), 3, 431_900 + number);
+        let all: Vec<Entry> = (1..=40).map(of).collect();
+        let last = all.iter().skip(40 - SERVERS_MAX).map(|entry| entry.served.server);
+        let last: BTreeSet<SocketAddr> = last.collect();
+        assert_eq!(in_use(&all, SERVICE.parse().unwrap(), TIMEOUTS), last);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The search for the processes behind an address.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::Topology;
 use super::namespaces::{Namespace, Namespaces};
@@ -27,14 +27,16 @@ pub fn find(target: SocketAddr) -> Result<Topology, ObserveError> {
 pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
     let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
     let (first, others) = targets.split_first().ok_or(ObserveError::NotListening(nowhere))?;
-    others.iter().try_fold(find(*first)?, |all, target| Ok(all.joined_with(find(*target)?)))
+    let paths = KernelPaths::default();
+    let host = Finder::read(&paths)?;
+    others.iter().try_fold(host.find(*first)?, |all, target| Ok(all.joined_with(host.find(*target)?)))
 }
 
 /// Finds what serves the port of each target on this host, for somebody elsewhere who calls it by an address that need
 /// not be one of this host's: address translation changes it on the way. Finds too what serves the addresses that tiers on
 /// other hosts call, `behind` the targets, and these only where this host has them or leads them on. Where connections to an
 /// address are translated on this host, as those to the published ports of containers are, it finds what they lead to, as soon as
-/// there are any.
+/// any are open.
 ///
 /// The topology is of all that were found, or of none. With it comes for each target, and then for each of the others, where
 /// its processes listen, or why they were not found.
@@ -42,8 +44,16 @@ pub fn find_for_far_load(
     targets: &[SocketAddr],
     behind: &[SocketAddr],
 ) -> (Topology, Vec<Result<SocketAddr, ObserveError>>) {
-    let found: Vec<_> = targets.iter().map(|target| find_by_port(*target)).collect();
-    let found_behind: Vec<_> = behind.iter().map(|address| find_translated(*address)).collect();
+    let paths = KernelPaths::default();
+    let host = Finder::read(&paths).ok();
+    // An error cannot be copied: where the host may not be read, each address has its own.
+    let on_host = |find: fn(&Finder, SocketAddr) -> Result<Topology, ObserveError>, address| match &host {
+        Some(host) => find(host, address),
+        None => find(&Finder::read(&paths)?, address),
+    };
+    let found: Vec<_> = targets.iter().map(|target| on_host(Finder::find_by_port, *target)).collect();
+    let found_behind: Vec<_> =
+        behind.iter().map(|address| on_host(Finder::find_translated, *address)).collect();
     let joined = |found: &[Result<Topology, ObserveError>]| {
         found.iter().filter_map(|found| found.as_ref().ok()).cloned().reduce(Topology::joined_with)
     };
@@ -58,76 +68,90 @@ pub fn find_for_far_load(
     (all.with_far_load(), found.map(|found| Ok(found?.target)).collect())
 }
 
-/// Finds what serves the addresses to which this host translates this one, or else what serves the address itself: what
-/// listens at a published port gets only what is not translated.
-fn find_translated(address: SocketAddr) -> Result<Topology, ObserveError> {
-    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-    let servers = translation::leads_to(&KernelPaths::default(), address).into_iter();
-    let found = servers.filter_map(|server| find(server).ok()).reduce(Topology::joined_with);
-    found.map_or_else(|| find(address), Ok)
-}
-
-/// Finds what serves the address, or else the same port at any other.
-fn find_by_port(target: SocketAddr) -> Result<Topology, ObserveError> {
-    let error = match find_translated(target) {
-        Err(error @ (ObserveError::NotLocal(_) | ObserveError::NotListening(_))) => error,
-        found => return found,
-    };
-    let paths = KernelPaths::default();
-    let tree = ProcessTree::read(&paths)?;
-    let namespaces = Namespaces::read(&paths, &tree);
-    match namespaces.listening_on_port(target.port()) {
-        Some((namespace, listeners, address)) => {
-            topology(&paths, (&tree, &namespaces), (namespace, listeners), address)
-        }
-        None => Err(error),
-    }
-}
-
 /// Does what [`find`] does, with files from `paths`.
 ///
 /// # Errors
 /// The same as [`find`].
 pub fn find_in(paths: &KernelPaths, target: SocketAddr) -> Result<Topology, ObserveError> {
-    let target = SocketAddr::new(target.ip().to_canonical(), target.port());
-    let tree = ProcessTree::read(paths)?;
-    let namespaces = Namespaces::read(paths, &tree);
-    let listening = listening(&namespaces, target)?;
-    topology(paths, (&tree, &namespaces), listening, target)
+    Finder::read(paths)?.find(target)
 }
 
-/// The processes that hold the sockets which listen in a namespace, and the tiers behind them.
-fn topology(
-    paths: &KernelPaths,
-    (tree, namespaces): (&ProcessTree, &Namespaces),
-    (namespace, listeners): (Namespace, BTreeSet<u64>),
-    target: SocketAddr,
-) -> Result<Topology, ObserveError> {
-    let holders = socket_holders(paths, tree.pids(), &listeners);
-    let mut topology = Topology {
-        servers: servers(tree, target, &holders)?,
-        namespace: Some(namespace),
-        listeners: holders.owners(&listeners),
-        ..Topology::unseen(target)
-    };
-    TierSearch::new(paths).extend(paths, tree, namespaces, &mut topology);
-    Ok(topology)
+/// Finds what serves addresses in what was read once of this host: of many addresses few are local.
+struct Finder {
+    paths: KernelPaths,
+    tree: ProcessTree,
+    namespaces: Namespaces,
+    /// The addresses that any namespace has.
+    addresses: BTreeSet<IpAddr>,
 }
 
-/// The namespace that has the address, and the inodes of the sockets that listen there.
-fn listening(
-    namespaces: &Namespaces,
-    target: SocketAddr,
-) -> Result<(Namespace, BTreeSet<u64>), ObserveError> {
-    let mut local = false;
-    for namespace in namespaces.with_address(target.ip()) {
-        local = true;
-        let inodes = namespace.listeners_on(target);
-        if !inodes.is_empty() {
-            return Ok((namespace.clone(), inodes));
+impl Finder {
+    fn read(paths: &KernelPaths) -> Result<Self, ObserveError> {
+        let tree = ProcessTree::read(paths)?;
+        let namespaces = Namespaces::read(paths, &tree);
+        let addresses = namespaces.addresses();
+        Ok(Self { paths: paths.clone(), tree, namespaces, addresses })
+    }
+
+    /// Finds what serves the address.
+    fn find(&self, target: SocketAddr) -> Result<Topology, ObserveError> {
+        let target = SocketAddr::new(target.ip().to_canonical(), target.port());
+        self.topology(self.listening(target)?, target)
+    }
+
+    /// Finds what serves the addresses to which this host translates this one, or else what serves the address itself: what
+    /// listens at a published port gets only what is not translated.
+    fn find_translated(&self, address: SocketAddr) -> Result<Topology, ObserveError> {
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        let servers = translation::leads_to(&self.paths, address).into_iter();
+        let found = servers.filter_map(|server| self.find(server).ok()).reduce(Topology::joined_with);
+        found.map_or_else(|| self.find(address), Ok)
+    }
+
+    /// Finds what serves the address, or else the same port at any other.
+    fn find_by_port(&self, target: SocketAddr) -> Result<Topology, ObserveError> {
+        let error = match self.find_translated(target) {
+            Err(error @ (ObserveError::NotLocal(_) | ObserveError::NotListening(_))) => error,
+            found => return found,
+        };
+        match self.namespaces.listening_on_port(target.port()) {
+            Some((namespace, listeners, address)) => self.topology((namespace, listeners), address),
+            None => Err(error),
         }
     }
-    Err(if local { ObserveError::NotListening(target) } else { ObserveError::NotLocal(target) })
+
+    /// The processes that hold the sockets which listen in a namespace, and the tiers behind them.
+    fn topology(
+        &self,
+        (namespace, listeners): (Namespace, BTreeSet<u64>),
+        target: SocketAddr,
+    ) -> Result<Topology, ObserveError> {
+        let holders = socket_holders(&self.paths, self.tree.pids(), &listeners);
+        let mut topology = Topology {
+            servers: servers(&self.tree, target, &holders)?,
+            namespace: Some(namespace),
+            listeners: holders.owners(&listeners),
+            ..Topology::unseen(target)
+        };
+        TierSearch::new(&self.paths).extend(&self.paths, &self.tree, &self.namespaces, &mut topology);
+        Ok(topology)
+    }
+
+    /// The namespace that has the address, and the inodes of the sockets that listen there.
+    fn listening(&self, target: SocketAddr) -> Result<(Namespace, BTreeSet<u64>), ObserveError> {
+        if !self.is_local(target.ip()) {
+            return Err(ObserveError::NotLocal(target));
+        }
+        let listening = self.namespaces.with_address(target.ip()).find_map(|namespace| {
+            let inodes = namespace.listeners_on(target);
+            (!inodes.is_empty()).then(|| (namespace.clone(), inodes))
+        });
+        listening.ok_or(ObserveError::NotListening(target))
+    }
+
+    fn is_local(&self, ip: IpAddr) -> bool {
+        ip.is_loopback() || ip.is_unspecified() || self.addresses.contains(&ip)
+    }
 }
 
 fn servers(
@@ -145,4 +169,26 @@ fn servers(
     }
     let servers = tree.tier(&holders.pids);
     if servers.is_empty() { Err(ObserveError::OwnProcess(target)) } else { Ok(servers.into_iter().collect()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_addresses_are_looked_for_in_what_was_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let net = folder.path().join("net");
+        std::fs::create_dir_all(&net).unwrap();
+        std::fs::write(net.join("fib_trie"), "Main:\n     |-- 10.0.0.1\n        /32 host LOCAL\n").unwrap();
+        let paths = KernelPaths { proc: folder.path().into(), ..KernelPaths::default() };
+        let host = Finder::read(&paths).unwrap();
+        // What would be read again could not be.
+        drop(folder);
+        let is_local = |ip: [u8; 4]| !matches!(host.find((ip, 80).into()), Err(ObserveError::NotLocal(_)));
+        assert!(matches!(host.find(([10, 0, 0, 1], 80).into()), Err(ObserveError::NotListening(_))));
+        let all = [[10, 0, 0, 1], [127, 0, 0, 1], [0, 0, 0, 0], [10, 0, 0, 2], [192, 0, 2, 7]];
+        assert_eq!(all.map(is_local), [true, true, true, false, false]);
+        assert!(Finder::read(&paths).is_err(), "nothing is left to read");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use super::process_tree::ProcessTree;
@@ -97,9 +97,17 @@ impl Namespace {
 
     fn has_address(&self, ip: IpAddr) -> bool {
         match ip {
-            IpAddr::V4(ip) => network::own_ipv4(&read_or_empty(&self.net.join("fib_trie"))).contains(&ip),
-            IpAddr::V6(ip) => network::own_ipv6(&read_or_empty(&self.net.join("if_inet6"))).contains(&ip),
+            IpAddr::V4(ip) => self.own_ipv4().contains(&ip),
+            IpAddr::V6(ip) => self.own_ipv6().contains(&ip),
         }
+    }
+
+    fn own_ipv4(&self) -> Vec<Ipv4Addr> {
+        network::own_ipv4(&read_or_empty(&self.net.join("fib_trie")))
+    }
+
+    fn own_ipv6(&self) -> Vec<Ipv6Addr> {
+        network::own_ipv6(&read_or_empty(&self.net.join("if_inet6")))
     }
 
     /// The inodes of the sockets that accept connections to `target`.
@@ -170,6 +178,15 @@ impl Namespaces {
     /// The ids of all but this process's own.
     pub(crate) fn ids(&self) -> BTreeSet<&str> {
         self.all.iter().map(|namespace| namespace.id.as_str()).collect()
+    }
+
+    /// All addresses that any of them has now.
+    pub(crate) fn addresses(&self) -> BTreeSet<IpAddr> {
+        let of = |namespace: &Namespace| {
+            let ipv4 = namespace.own_ipv4().into_iter().map(IpAddr::from);
+            ipv4.chain(namespace.own_ipv6().into_iter().map(IpAddr::from))
+        };
+        self.all.iter().flat_map(of).collect()
     }
 
     /// The namespaces that have the address `ip`. A loopback address means our own namespace.

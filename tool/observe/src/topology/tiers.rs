@@ -40,6 +40,9 @@ impl TierSearch {
         namespaces: &Namespaces,
         topology: &mut Topology,
     ) {
+        let ids = namespaces.ids();
+        self.translation.retain(|id| ids.contains(id));
+        topology.forget_unsure_calls();
         for _ in 0..DEPTH_MAX {
             let called = self.called(paths, namespaces, topology);
             if called.is_empty() {
@@ -59,8 +62,6 @@ impl TierSearch {
         topology: &mut Topology,
     ) -> BTreeSet<u64> {
         self.renew(topology);
-        let ids = namespaces.ids();
-        self.translation.retain(|id| ids.contains(id));
         let mut called = BTreeSet::new();
         let groups = by_namespace(namespaces, topology);
         topology.namespaces = groups.iter().map(|group| group.0.clone()).collect();
@@ -86,6 +87,7 @@ impl TierSearch {
                 let call = topology.calls.entry(callee).or_default();
                 call.callers.insert(*caller);
                 call.listeners = listeners;
+                call.is_unsure = self.translation.has_failed();
             }
         }
         called

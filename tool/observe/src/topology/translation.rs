@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 
 use super::namespaces::Namespace;
 use crate::clock::monotonic_us;
-use crate::kernel_files::KernelPaths;
+use crate::kernel_files::{KernelPaths, read_or_empty};
 use crate::netlink::NetlinkSocket;
-use crate::netlink::conntrack::{self, Side, Tuple};
+use crate::netlink::conntrack::{self, Side, Timeouts, Tuple};
 
 /// More connections than this are forgotten and asked for again.
 const KNOWN_MAX: usize = 1 << 14;
@@ -37,9 +37,9 @@ pub(crate) struct Translation {
 /// What is known of the connections of one namespace.
 #[derive(Debug)]
 struct Tracked {
-    /// `None` where it may not be asked.
+    /// `None` where it may not be asked, or failed to answer.
     netlink: Option<NetlinkSocket>,
-    /// Whether the kernel refused to tell, though the namespace is there.
+    /// Whether this process may not ask, which stays so.
     is_refused: bool,
     /// What is not translated, with when that was asked.
     plain: BTreeMap<(Side, Tuple), u64>,
@@ -47,14 +47,24 @@ struct Tracked {
     translated: BTreeMap<(Side, Tuple), (Tuple, u64)>,
 }
 
-/// The addresses to which connections to an address are translated in this process's own namespace, as far as there are
-/// connections; none where that may not be read.
+/// The addresses to which open connections to an address are translated in this process's own namespace, as far as there are
+/// any and they are in use; none where that may not be read.
 pub(crate) fn leads_to(paths: &KernelPaths, service: SocketAddr) -> BTreeSet<SocketAddr> {
     if !is_tracking(paths) {
         return BTreeSet::new();
     }
     let netlink = conntrack::open(&Namespace::own(paths));
-    netlink.and_then(|netlink| conntrack::leads_to(netlink, service)).unwrap_or_default()
+    netlink.and_then(|netlink| conntrack::leads_to(netlink, service, timeouts(paths))).unwrap_or_default()
+}
+
+/// Those of this process's own namespace, or else the kernel's defaults.
+fn timeouts(paths: &KernelPaths) -> Timeouts {
+    let folder = paths.proc.join("sys/net/netfilter");
+    let read = |name: &str| read_or_empty(&folder.join(name)).trim().parse::<u32>().ok();
+    Timeouts {
+        established_s: read("nf_conntrack_tcp_timeout_established").unwrap_or(432_000),
+        unacknowledged_s: read("nf_conntrack_tcp_timeout_unacknowledged").unwrap_or(300),
+    }
 }
 
 fn is_tracking(paths: &KernelPaths) -> bool {
@@ -78,9 +88,14 @@ impl Translation {
         self.other_side(namespace, tuple, Side::Server)
     }
 
-    /// Whether connections are tracked that may be translated, and any of that was refused.
+    /// Whether connections are tracked that may be translated, and this process may not ask about any of them.
     pub(crate) fn is_refused(&self) -> bool {
         self.namespaces.values().any(|tracked| tracked.is_refused)
+    }
+
+    /// Whether any namespace failed to answer in this look.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.namespaces.values().any(Tracked::has_failed)
     }
 
     fn other_side(&mut self, namespace: &Namespace, tuple: Tuple, side: Side) -> Tuple {
@@ -102,18 +117,28 @@ impl Translation {
         self.namespaces.get_mut(&namespace.id).map_or(tuple, |tracked| tracked.other_side(tuple, side))
     }
 
-    /// Forgets the namespaces of which this does not hold.
+    /// Begins a look. It forgets the namespaces of which this does not hold, and those that failed to answer in the last look:
+    /// each of them is asked by a new socket then, once in a look, for it may take a second to fail.
     pub(crate) fn retain(&mut self, is_there: impl Fn(&str) -> bool) {
         let own = &self.own.id;
-        self.namespaces.retain(|id, _| id == own || is_there(id));
+        self.namespaces.retain(|id, tracked| (id == own || is_there(id)) && !tracked.has_failed());
     }
 }
 
 impl Tracked {
     fn new(opened: io::Result<NetlinkSocket>) -> Self {
-        // Of a namespace whose process has ended nothing is refused.
-        let is_refused = opened.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::NotFound);
+        let is_refused = opened.as_ref().is_err_and(is_refusal);
         Self { netlink: opened.ok(), is_refused, plain: BTreeMap::new(), translated: BTreeMap::new() }
+    }
+
+    /// Whether it failed to answer for another reason than that this process may not ask.
+    fn has_failed(&self) -> bool {
+        self.netlink.is_none() && !self.is_refused
+    }
+
+    /// Asks no more after an error: for good if that is a refusal, otherwise until the next look.
+    fn give_up(&mut self, error: &io::Error) {
+        (self.netlink, self.is_refused) = (None, is_refusal(error));
     }
 
     fn other_side(&mut self, tuple: Tuple, side: Side) -> Tuple {
@@ -135,12 +160,17 @@ impl Tracked {
                 remember(&mut self.plain, plain, now_us);
                 tuple
             }
-            Err(_) => {
-                (self.netlink, self.is_refused) = (None, true);
+            Err(error) => {
+                self.give_up(&error);
                 tuple
             }
         }
     }
+}
+
+/// Whether this process lacks the right. Other errors pass, as when an answer is late or a namespace's process has ended.
+fn is_refusal(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
 }
 
 /// What is as plain as this connection: what a client calls leads to the same for all of its connections, or none of them is
@@ -185,6 +215,35 @@ mod tests {
         let refused = |kind: io::ErrorKind| Tracked::new(Err(kind.into())).is_refused;
         assert!(refused(io::ErrorKind::PermissionDenied));
         assert!(!refused(io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn a_late_answer_is_asked_for_at_the_next_look_and_a_refusal_stays() {
+        let own = Namespace::own(&KernelPaths::default());
+        let after = |kind: io::ErrorKind| {
+            let mut translation = Translation::new(&KernelPaths::default());
+            let mut tracked = Tracked::new(conntrack::open(&own));
+            tracked.give_up(&kind.into());
+            translation.namespaces.insert(own.id.clone(), tracked);
+            let at_once = (translation.is_refused(), translation.has_failed());
+            translation.retain(|_| true);
+            (at_once, translation.namespaces.contains_key(&own.id))
+        };
+        // A namespace that is not known is opened anew.
+        assert_eq!(after(io::ErrorKind::WouldBlock), ((false, true), false));
+        assert_eq!(after(io::ErrorKind::PermissionDenied), ((true, false), true));
+    }
+
+    #[test]
+    fn time_outs_are_those_of_the_namespace_or_the_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = KernelPaths { proc: folder.path().into(), ..KernelPaths::default() };
+        let default = Timeouts { established_s: 432_000, unacknowledged_s: 300 };
+        assert_eq!(timeouts(&paths), default);
+        let settings = folder.path().join("sys/net/netfilter");
+        std::fs::create_dir_all(&settings).unwrap();
+        std::fs::write(settings.join("nf_conntrack_tcp_timeout_established"), "86400\n").unwrap();
+        assert_eq!(timeouts(&paths), Timeouts { established_s: 86_400, ..default });
     }
 
     #[test]
