@@ -5,7 +5,9 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Time between signs of life on a connection that carries nothing else.
 const PING_PERIOD: Duration = Duration::from_secs(5);
+
+/// How often is looked whether the user asked to stop.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// Messages of a subscription that wait: more than a window, and the beats of a while.
 const WAITING_MAX: usize = 256;
@@ -110,6 +115,16 @@ pub enum BusError {
     /// The thread could not be started.
     #[error("cannot start a thread for the bus: {0}")]
     Thread(#[from] io::Error),
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl BusError {
+    /// Whether it may be otherwise in a moment, as while a bus restarts.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, BusError::Silent(_) | BusError::BrokenOff(..) | BusError::NotReached(..))
+    }
 }
 
 impl Bus {
@@ -122,6 +137,16 @@ impl Bus {
         address: &Address,
         login: &Login,
         notice: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> Result<Self, BusError> {
+        Self::connect_unless(address, login, notice, &AtomicBool::new(false))
+    }
+
+    /// Connects to the bus, unless the user asks to stop meanwhile.
+    pub(crate) fn connect_unless(
+        address: &Address,
+        login: &Login,
+        notice: impl Fn(Notice) + Send + Sync + 'static,
+        interrupt: &AtomicBool,
     ) -> Result<Self, BusError> {
         let heard = Arc::new(Heard { breaks: watch::Sender::new(0), complaint: Mutex::new(None) });
         let (stop, stopped) = oneshot::channel();
@@ -137,8 +162,19 @@ impl Bus {
                 let _ = runtime.block_on(stopped);
             }
         })?;
-        let gone = || BusError::Thread(io::Error::other("it ended"));
-        let client = told.recv().map_err(|_| gone())??;
+        let client = loop {
+            match told.recv_timeout(LOOK) {
+                Ok(connected) => break connected?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(BusError::Thread(io::Error::other("it ended")));
+                }
+                // The thread ends by itself: nobody takes its connection.
+                Err(RecvTimeoutError::Timeout) if interrupt.load(Ordering::Relaxed) => {
+                    return Err(BusError::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
         let inner = Inner { client, runtime: handle, heard, address: address.clone(), _stop: stop };
         Ok(Self { inner: Arc::new(inner) })
     }

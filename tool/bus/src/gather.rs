@@ -1,24 +1,27 @@
 //! The end of a run: finds the machines that joined a fleet, and claims them.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use async_nats::Client;
 use futures_util::StreamExt;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::address::Address;
-use crate::connection::Bus;
+use crate::address::{Address, Login};
+use crate::connection::{Bus, BusError, LOOK};
 use crate::message::{self, Answer, Claim, Presence, WHO, claim_subject, stream_subjects};
 use crate::stream::{Reader, Way, Writer, open};
 
 /// How long members have to answer who is there.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
-/// How long to wait for as many as are wanted.
+/// How long to wait for a bus, and on it for as many as are wanted.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Time between looking for them.
+/// Time between looking for either.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// How long one has to answer a claim.
@@ -36,6 +39,43 @@ pub struct Wanted {
     pub version: String,
     /// So many machines that make load, which are waited for; `None`: all that are there.
     pub generators: Option<usize>,
+}
+
+/// How long a run waits for its fleet.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience<'a> {
+    until: Instant,
+    interrupt: &'a AtomicBool,
+}
+
+impl<'a> Patience<'a> {
+    /// Begins to wait: for 30 s where a number of machines is wanted, and otherwise not at all. `interrupt` ends it at once.
+    #[must_use]
+    pub fn begin(wanted: &Wanted, interrupt: &'a AtomicBool) -> Self {
+        let limit = wanted.generators.map_or(Duration::ZERO, |_| PATIENCE);
+        Self { until: Instant::now() + limit, interrupt }
+    }
+
+    fn lasts(&self) -> bool {
+        Instant::now() < self.until
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// What comes of something, unless the user asks to stop before.
+    async fn unless_interrupted<T>(&self, future: impl Future<Output = T>) -> Result<T, Why> {
+        let interrupted = async {
+            while !self.is_interrupted() {
+                sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            done = future => Ok(done),
+            () = interrupted => Err(Why::Interrupted),
+        }
+    }
 }
 
 /// A claimed machine.
@@ -76,6 +116,8 @@ enum Why {
     NoAnswer { host: String },
     #[error("cannot name the run: {0}")]
     Random(getrandom::Error),
+    #[error("interrupted")]
+    Interrupted,
 }
 
 fn also(complaint: &Option<String>) -> String {
@@ -88,14 +130,28 @@ fn who_has(busy: &BTreeMap<String, usize>) -> String {
     if all.is_empty() { String::new() } else { format!(": {}", all.join(", ")) }
 }
 
+/// Connects a run to the bus of its fleet. A bus that is away, as while it restarts, is tried again.
+///
+/// # Errors
+/// If there is no bus by the end of the patience, it does not let this user in, or the user asked to stop.
+pub fn reach(address: &Address, login: &Login, patience: &Patience<'_>) -> Result<Bus, BusError> {
+    loop {
+        match Bus::connect_unless(address, login, |_| (), patience.interrupt) {
+            Err(_) if patience.is_interrupted() => return Err(BusError::Interrupted),
+            Err(error) if error.may_pass() && patience.lasts() => thread::sleep(PAUSE),
+            reached => return reached,
+        }
+    }
+}
+
 /// Claims the members of a fleet for a run, as long as what is returned is kept.
 ///
 /// # Errors
-/// If they are not there, or not free. None is claimed then.
-pub fn gather(bus: &Bus, wanted: &Wanted) -> Result<Vec<Member>, GatherError> {
+/// If they are not there, or not free, or the user asked to stop. None is claimed then.
+pub fn gather(bus: &Bus, wanted: &Wanted, patience: &Patience<'_>) -> Result<Vec<Member>, GatherError> {
     let gathered = message::random_word().map_err(Why::Random).and_then(|run| {
-        let claiming = Claiming { bus, wanted, run };
-        let chosen = bus.wait_for(claiming.choose())?;
+        let claiming = Claiming { bus, wanted, patience, run };
+        let chosen = bus.wait_for(patience.unless_interrupted(claiming.choose()))??;
         // One after another and in the order of all: of two runs that begin at once, one has all.
         chosen.into_iter().map(|presence| claiming.claim(presence)).collect()
     });
@@ -107,21 +163,17 @@ pub fn gather(bus: &Bus, wanted: &Wanted) -> Result<Vec<Member>, GatherError> {
 struct Claiming<'a> {
     bus: &'a Bus,
     wanted: &'a Wanted,
+    patience: &'a Patience<'a>,
     run: String,
 }
 
 impl Claiming<'_> {
     /// Finds as many as are wanted.
     async fn choose(&self) -> Result<Vec<Presence>, Why> {
-        let deadline = Instant::now() + PATIENCE;
         loop {
             let there = find(&self.bus.client()).await;
             match choose(there, self.wanted) {
-                Err(Why::Nobody | Why::TooFew { .. })
-                    if self.wanted.generators.is_some() && Instant::now() < deadline =>
-                {
-                    sleep(PAUSE).await;
-                }
+                Err(Why::Nobody | Why::TooFew { .. }) if self.patience.lasts() => sleep(PAUSE).await,
                 chosen => return chosen,
             }
         }
@@ -139,7 +191,7 @@ impl Claiming<'_> {
             let answer = timeout(CLAIM_PATIENCE, request).await.ok()?.ok()?;
             Some((from, message::read::<Answer>(&answer.payload)?))
         };
-        match self.bus.wait_for(asking) {
+        match self.bus.wait_for(self.patience.unless_interrupted(asking))? {
             Some((from, Answer::Claimed)) => {
                 let (reader, writer) = open(self.bus, Way { from, to: down });
                 Ok(Member { host, observes, reader, writer })

@@ -4,7 +4,7 @@
 //! stream of bytes to it and from it. What the bytes say is none of this crate's business. Nothing is kept at the bus.
 //!
 //! - [`Bus`] is the connection: one thread with the runtime that the client library needs.
-//! - [`Membership`] is the end of a machine that joined; [`gather`] finds and claims machines for a run.
+//! - [`Membership`] is the end of a machine that joined; [`reach`] and [`gather`] find and claim machines for a run.
 //! - [`Reader`] and [`Writer`] are the two ways of a stream. NATS may lose a message: frames are numbered, so that a stream
 //!   ends rather than have a hole, and a window bounds what waits anywhere.
 //!
@@ -23,6 +23,6 @@ mod stream;
 pub use address::{Address, AddressError, Identity, Login};
 pub use connection::{Bus, BusError, Notice};
 pub use flow::Broken;
-pub use gather::{GatherError, Member, Wanted, gather};
+pub use gather::{GatherError, Member, Patience, Wanted, gather, reach};
 pub use member::{Card, Membership, Run};
 pub use stream::{Ending, Farewell, Reader, Writer};

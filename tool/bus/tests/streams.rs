@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bus::{
-    Address, Broken, Bus, BusError, Card, Ending, Farewell, Login, Member, Membership, Wanted, gather,
+    Address, Broken, Bus, BusError, Card, Ending, Farewell, GatherError, Login, Member, Membership, Patience,
+    Wanted, gather, reach,
 };
 use nkeys::KeyPair;
 use serde_json::{Value, json};
@@ -120,8 +122,13 @@ fn echo(run: bus::Run) {
     end(writer, &Farewell { code: Some(3), said: "done\x1b[2J".into() });
 }
 
+fn gathered(bus: &Bus, wanted: &Wanted) -> Result<Vec<Member>, GatherError> {
+    let interrupt = AtomicBool::new(false);
+    gather(bus, wanted, &Patience::begin(wanted, &interrupt))
+}
+
 fn one(bus: &Bus) -> Member {
-    gather(bus, &wanted(Some(1))).unwrap().pop().unwrap()
+    gathered(bus, &wanted(Some(1))).unwrap().pop().unwrap()
 }
 
 #[test]
@@ -148,18 +155,18 @@ fn a_million_bytes_go_there_and_back_and_the_last_words_come() {
 fn one_run_has_a_member_at_a_time_and_it_is_free_again_after() {
     let Some(server) = Server::start(&[]) else { return };
     let (far, near) = (server.connect(), server.connect());
-    let nobody = gather(&near, &wanted(None)).unwrap_err().to_string();
+    let nobody = gathered(&near, &wanted(None)).unwrap_err().to_string();
     assert!(nobody.contains("nobody joined"), "{nobody}");
     let member = join(&far, 2, echo);
     let first = one(&near);
-    let refused = gather(&server.connect(), &wanted(None)).unwrap_err().to_string();
+    let refused = gathered(&server.connect(), &wanted(None)).unwrap_err().to_string();
     assert!(refused.contains("ann@laptop runs on 1"), "{refused}");
     // Whoever stops reading gives it back.
     drop(first);
     drop(one(&near));
     member.join().unwrap();
     let _other = Membership::join(&far, &card("0.0.9")).unwrap();
-    let refused = gather(&near, &wanted(Some(1))).unwrap_err().to_string();
+    let refused = gathered(&near, &wanted(Some(1))).unwrap_err().to_string();
     assert!(refused.contains("far runs 0.0.9, and this is 1"), "{refused}");
 }
 
@@ -242,6 +249,52 @@ fn lost_messages_lies_and_floods_end_a_stream() {
         assert!(as_expected, "{broken:?}");
     }
     member.join().unwrap();
+}
+
+#[test]
+fn a_run_that_waits_for_a_bus_or_for_members_ends_when_the_user_asks_to_stop() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (wanted, near) = (wanted(Some(1)), server.connect());
+    let none: Address = format!("nats://127.0.0.1:{}", free_port()).parse().unwrap();
+    // It accepts connections, and says nothing.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent: Address = format!("nats://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let error_of = |wait: &dyn Fn(&Patience<'_>) -> String| {
+        let interrupt = AtomicBool::new(false);
+        let patience = Patience::begin(&wanted, &interrupt);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(300));
+                interrupt.store(true, Ordering::Relaxed);
+            });
+            wait(&patience)
+        })
+    };
+    let reaching = |address: &Address| {
+        let login = Login::default();
+        error_of(&|patience| reach(address, &login, patience).unwrap_err().to_string())
+    };
+    let began = Instant::now();
+    assert_eq!([reaching(&none), reaching(&silent)], ["interrupted"; 2]);
+    let nobody = error_of(&|patience| gather(&near, &wanted, patience).unwrap_err().to_string());
+    assert!(nobody.contains("interrupted"), "{nobody}");
+    assert!(began.elapsed() < Duration::from_secs(25), "none waited for all of its 30 s");
+}
+
+#[test]
+fn a_bus_that_is_away_is_waited_for_by_who_wants_a_number_of_members() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    server.stop();
+    let (address, login, interrupt) = (server.address(), Login::default(), AtomicBool::new(false));
+    let all = Patience::begin(&wanted(None), &interrupt);
+    assert!(matches!(reach(&address, &login, &all), Err(BusError::NotReached(..))));
+    let some = Patience::begin(&wanted(Some(1)), &interrupt);
+    thread::scope(|scope| {
+        let reaching = scope.spawn(|| reach(&address, &login, &some).map(|_| ()));
+        thread::sleep(Duration::from_millis(500));
+        server.restart();
+        reaching.join().unwrap().unwrap();
+    });
 }
 
 #[test]

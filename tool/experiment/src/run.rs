@@ -66,7 +66,8 @@ pub trait Records {
 /// Runs an experiment. However it ends, its programs are stopped and its data removed.
 ///
 /// # Errors
-/// If nothing at all could be measured, the first failure: what fails beside others is left out.
+/// If nothing at all could be measured, the first failure: what fails beside others is left out. Also if a trial
+/// could not be kept, or the fleet that makes the load could not be had.
 pub fn run(
     plan: &RunPlan,
     records: &mut dyn Records,

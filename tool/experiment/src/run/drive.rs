@@ -70,7 +70,7 @@ impl Stage<'_> {
         self.check_files(users, &plan)?;
         self.reset(setup, around.interrupt)?;
         self.drop_if_cold()?;
-        let (generators, observe) = self.elsewhere(setup)?;
+        let (generators, observe) = self.elsewhere(setup, around.interrupt)?;
         let plan = LoadPlan {
             load: plan,
             users,
@@ -90,7 +90,7 @@ impl Stage<'_> {
         around: &mut Around<'_>,
     ) -> Result<Driven, RunError> {
         let (plan, circumstances) = (self.load_plan(setup)?, self.circumstances(setup));
-        let (generators, observe) = self.elsewhere(setup)?;
+        let (generators, observe) = self.elsewhere(setup, around.interrupt)?;
         self.check_files(users.most(), &plan)?;
         let plan = SweepPlan {
             load: plan,
@@ -117,7 +117,11 @@ impl Stage<'_> {
 
     /// What makes the load, and what observes, besides this process: as the command line says, or else the experiment. Members
     /// of a fleet belong to this trial from then on, for as long as they are kept.
-    fn elsewhere(&self, setup: &TrialSetup<'_>) -> Result<(Generators, Observe), RunError> {
+    fn elsewhere(
+        &self,
+        setup: &TrialSetup<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<(Generators, Observe), RunError> {
         let (mut generators, mut observe) = (self.plan.generators.clone(), self.plan.observe.clone());
         if generators.endpoints.is_empty() && self.plan.fleet.is_none() {
             generators.endpoints = setup.generators(&self.places)?;
@@ -126,7 +130,7 @@ impl Stage<'_> {
             observe.endpoints = setup.observers(&self.places)?;
         }
         if let Some(fleet) = &self.plan.fleet {
-            fleet.claim(&mut generators, &mut observe)?;
+            fleet.claim((&mut generators, &mut observe), interrupt)?;
         }
         Ok((generators, observe))
     }

@@ -1,6 +1,11 @@
 //! How an experiment is to be run here, and why it could not be.
 
-use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt, io,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use analysis::{
     comparison::{LeftOut, LeftOutCause},
@@ -64,22 +69,27 @@ pub struct TrialFleet {
     claim: Arc<Claim>,
 }
 
-/// Adds members of a fleet to what makes load and to what observes, or says why it cannot.
-type Claim = dyn Fn(&mut Generators, &mut Observe) -> Result<(), String> + Send + Sync;
+/// Adds members of a fleet to what makes load and to what observes, or says why it cannot. Ends early where the user asks to
+/// stop.
+type Claim = dyn Fn(&mut Generators, &mut Observe, &AtomicBool) -> Result<(), String> + Send + Sync;
 
 impl TrialFleet {
     /// A fleet of this name, which tells it from others where an experiment is gone on with. What claims its members adds them
-    /// to what makes the load and to what observes, or says why it cannot.
+    /// to what makes the load and to what observes, or says why it cannot; the flag says that the user asked to stop.
     #[must_use]
-    pub fn new(
-        name: String,
-        claim: impl Fn(&mut Generators, &mut Observe) -> Result<(), String> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new<F>(name: String, claim: F) -> Self
+    where
+        F: Fn(&mut Generators, &mut Observe, &AtomicBool) -> Result<(), String> + Send + Sync + 'static,
+    {
         Self { name, claim: Arc::new(claim) }
     }
 
-    pub(super) fn claim(&self, generators: &mut Generators, observe: &mut Observe) -> Result<(), RunError> {
-        (self.claim)(generators, observe).map_err(|error| LeftOutCause::Failed { error }.into())
+    pub(super) fn claim(
+        &self,
+        (generators, observe): (&mut Generators, &mut Observe),
+        interrupt: &AtomicBool,
+    ) -> Result<(), RunError> {
+        (self.claim)(generators, observe, interrupt).map_err(RunError::Fleet)
     }
 }
 
@@ -96,6 +106,8 @@ pub enum RunError {
     Trouble(Trouble),
     /// What was measured could not be kept.
     Record(RecordError),
+    /// The fleet that makes the load could not be had. No variant is to blame for that, so none is left out.
+    Fleet(String),
     /// All was left out, this first.
     Nothing(Box<LeftOut>),
 }

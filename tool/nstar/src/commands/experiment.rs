@@ -155,7 +155,8 @@ fn measure(
     let mut progress = Progress::new(conditions.show.no_progress);
     let outcome = run_experiment(plan, files, &session.interrupt.asked, &mut progress);
     progress.finish();
-    if session.interrupt.signal().is_some() && files.made() > 0 {
+    let ended_early = session.interrupt.signal().is_some() || matches!(outcome, Err(RunError::Fleet(_)));
+    if ended_early && files.made() > 0 {
         exit::warn(progress::kept(files.made()));
     }
     outcome.map_err(failed)
@@ -166,6 +167,7 @@ fn failed(error: RunError) -> Failure {
         RunError::Trouble(Trouble::Interrupted) => progress::interrupted().to_owned(),
         RunError::Trouble(Trouble::Cause(cause)) => progress::not_run(&cause),
         RunError::Record(error) => error.to_string(),
+        RunError::Fleet(error) => error,
         RunError::Nothing(first) => progress::nothing_measured(&first),
     })
 }

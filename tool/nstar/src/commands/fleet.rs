@@ -1,9 +1,12 @@
 //! Both ends of a fleet: `nstar agent --join`, and the runs that use it.
 
-use std::env;
+use std::{env, sync::atomic::AtomicBool};
 
 use ::agent::{Ended, Endpoint, OpenStream, Uses, Ways, protocol};
-use ::bus::{Address, Bus, Card, Ending, Farewell, Login, Member, Membership, Notice, Run, Wanted, gather};
+use ::bus::{
+    Address, Bus, Card, Ending, Farewell, Login, Member, Membership, Notice, Patience, Run, Wanted, gather,
+    reach,
+};
 use ::experiment::run::TrialFleet;
 use ::sweep::{elsewhere::Observe, fleet::Generators};
 
@@ -58,10 +61,11 @@ fn serve(run: Run, uses: Uses) {
 /// Claims the members of a fleet, if one was asked for: those that make load become generators, the others observers.
 pub(super) fn claim(
     flags: &Fleet,
-    (generators, observe): (&mut Generators, &mut Observe),
+    to: (&mut Generators, &mut Observe),
+    interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
     match Sought::of(flags)? {
-        Some(sought) => sought.claim(generators, observe).map_err(Failure::failed),
+        Some(sought) => sought.claim(to, interrupt).map_err(Failure::failed),
         None => Ok(()),
     }
 }
@@ -75,7 +79,9 @@ pub(super) fn for_each_trial(flags: &Fleet) -> Result<Option<TrialFleet>, Failur
         ));
     };
     let name = format!("{members} of {}", sought.address);
-    Ok(Some(TrialFleet::new(name, move |generators, observe| sought.claim(generators, observe))))
+    Ok(Some(TrialFleet::new(name, move |generators, observe, interrupt| {
+        sought.claim((generators, observe), interrupt)
+    })))
 }
 
 /// A fleet that was asked for.
@@ -96,10 +102,15 @@ impl Sought {
         Ok(Some(Self { address, login, wanted }))
     }
 
-    fn claim(&self, generators: &mut Generators, observe: &mut Observe) -> Result<(), String> {
+    fn claim(
+        &self,
+        (generators, observe): (&mut Generators, &mut Observe),
+        interrupt: &AtomicBool,
+    ) -> Result<(), String> {
         let failed = |error: &dyn std::fmt::Display| format!("--fleet: {error}");
-        let bus = Bus::connect(&self.address, &self.login, |_| ()).map_err(|error| failed(&error))?;
-        let members = gather(&bus, &self.wanted).map_err(|error| failed(&error))?;
+        let patience = Patience::begin(&self.wanted, interrupt);
+        let bus = reach(&self.address, &self.login, &patience).map_err(|error| failed(&error))?;
+        let members = gather(&bus, &self.wanted, &patience).map_err(|error| failed(&error))?;
         for member in members {
             let to = if member.observes { &mut observe.endpoints } else { &mut generators.endpoints };
             to.push(endpoint(member));

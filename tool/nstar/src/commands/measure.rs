@@ -1,6 +1,6 @@
 //! The commands that make load: `nstar sweep` and `nstar load`.
 
-use std::{str::FromStr, time::Duration};
+use std::{str::FromStr, sync::atomic::AtomicBool, time::Duration};
 
 use ::load::{
     Arrivals, CEILING_BODY_BYTES, CEILING_USERS, Ceiling, Pacing, RequestTemplate, Scenario, Stop, Url,
@@ -44,7 +44,8 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
         return repeats::run(flags, repeats, &plan, &interrupt);
     }
     let files = output::Files::plan(&flags.output)?;
-    claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
+    // A signal ends the process while nobody listens for it.
+    claim(&flags.generate, (&mut plan.generators, &mut plan.observe), &AtomicBool::new(false))?;
     let (mut view, interrupt) = View::of_sweep(flags, &plan.circumstances.target)?;
     advise(&plan, |line| view.say(line));
     let swept = sweep::sweep(&plan, &interrupt.asked, &mut view).map_err(failed);
@@ -108,14 +109,18 @@ fn confine(target: &Target, generate: &Generate) -> Result<(), Failure> {
     if generate.is_elsewhere() { Ok(()) } else { Processors::confine(target.drive.cpus.as_ref()) }
 }
 
-/// Adds the members of a fleet to what makes load and what observes, if one was asked for.
+/// Adds the members of a fleet to what makes load and what observes, if one was asked for, unless a signal comes meanwhile.
 #[cfg(feature = "fleet")]
-pub(super) fn claim(generate: &Generate, to: (&mut Generators, &mut Observe)) -> Result<(), Failure> {
-    super::fleet::claim(&generate.fleet, to)
+pub(super) fn claim(
+    generate: &Generate,
+    to: (&mut Generators, &mut Observe),
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
+    super::fleet::claim(&generate.fleet, to, interrupt)
 }
 
 #[cfg(not(feature = "fleet"))]
-pub(super) fn claim(_: &Generate, _: (&mut Generators, &mut Observe)) -> Result<(), Failure> {
+pub(super) fn claim(_: &Generate, _: (&mut Generators, &mut Observe), _: &AtomicBool) -> Result<(), Failure> {
     Ok(())
 }
 
@@ -147,7 +152,8 @@ pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     let mut plan = load_plan(flags)?;
     let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
     confine(&flags.target, &flags.generate)?;
-    claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
+    // A signal ends the process while nobody listens for it.
+    claim(&flags.generate, (&mut plan.generators, &mut plan.observe), &AtomicBool::new(false))?;
     let interrupt = Interrupt::listen_at_terminal().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let run = single::load(&plan, &interrupt.asked, &mut progress).map_err(failed)?.run;

@@ -46,7 +46,11 @@ pub(super) fn run(
         }
         // Members of a fleet are claimed for one sweep.
         let mut plan = plan.clone();
-        measure::claim(&flags.generate, (&mut plan.generators, &mut plan.observe))?;
+        let members = (&mut plan.generators, &mut plan.observe);
+        measure::claim(&flags.generate, members, &interrupt.asked).map_err(|failure| {
+            let interrupted = "interrupted while the fleet was gathered";
+            interrupt.signal().map_or(failure, |signal| Failure::Interrupted(signal, interrupted))
+        })?;
         let run = sweep(&plan, &interrupt.asked, &mut progress).map_err(measure::failed)?.run;
         files.write(&run)?;
         worst = worst.or_worse(output::exit_of(&run, &flags.show, interrupt));

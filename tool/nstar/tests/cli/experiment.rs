@@ -81,7 +81,7 @@ fn comparison(place: &Place) -> Value {
 }
 
 /// Commands of processes that name this place's temporary folder.
-fn left_running(place: &Place) -> Vec<String> {
+pub(super) fn left_running(place: &Place) -> Vec<String> {
     let folder = place.path("tmp").to_string_lossy().into_owned();
     let all = fs::read_dir("/proc").expect("/proc").flatten();
     let commands = all.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());

@@ -44,7 +44,9 @@ fn members_come_back_by_themselves_between_two_sweeps() {
     for member in &mut members {
         member.wait_for_stderr("it is tried again");
     }
-    sweep(&place, &server, &url, "1,2").run().exits(1).complains("--fleet: ").complains("cannot be reached");
+    let target = server.url("/");
+    let at_once = place.nstar(["sweep", &target, "-c", "1,2", "-d", "1s", "--fleet", &url]).run();
+    at_once.exits(1).complains("--fleet: ").complains("cannot be reached");
     bus.start_again();
     for member in &mut members {
         member.wait_for_stderr("connected to the bus again");
