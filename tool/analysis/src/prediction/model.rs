@@ -222,6 +222,17 @@ impl Model {
         }
     }
 
+    /// The throughput that all others allow, of a model that one part stops. Where that is a tier, so may be its host.
+    pub(super) fn others_allow_per_s(&self, at: At) -> f64 {
+        let tiers = self.tiers.iter().enumerate().filter(|(index, _)| at != At::Tier(*index));
+        let devices = self.devices.iter().enumerate().filter(|(index, _)| at != At::Device(*index));
+        let hosts = self.hosts.iter().filter(|_| !matches!(at, At::Tier(_)));
+        let tiers = tiers.map(|(_, tier)| tier.limit_per_s());
+        let devices = devices.map(|(_, of)| of.servers / of.busy_us * 1e6);
+        let hosts = hosts.map(|host| self.host_limit_per_s(host));
+        tiers.chain(devices).chain(hosts).fold(f64::INFINITY, f64::min)
+    }
+
     fn slowed_by(&self, slow: Slow) -> Slowed {
         Slowed { by: slow.by, servers: self.servers_at(slow.at).max(1.0) }
     }

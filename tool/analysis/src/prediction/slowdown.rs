@@ -125,9 +125,13 @@ fn slowing(parts: &Parts, shape: Shape) -> Option<Model> {
     let full = parts.points.get(shape.from..)?;
     let mut unslowed = parts.clone();
     let mut model = Model::of(parts);
+    let max = parts.throughput_max_per_s.value;
+    // More than the others allow was not measured of any part, and would be taken for theirs as well.
+    let most_per_s = (LIMIT_TIMES_MAX * max).min(model.others_allow_per_s(model.bottleneck(parts)?)).max(max);
     let mut by = Slowdown::default();
     for _ in 0..PASSES {
-        let (limit_per_s, fitted) = fitted(parts, full, &waiting(&model, parts, full)?, shape)?;
+        let waiting = waiting(&model, parts, full)?;
+        let (limit_per_s, fitted) = fitted([max, most_per_s], full, &waiting, shape)?;
         unslowed.throughput_max_per_s.value = limit_per_s;
         model = Model::of(&unslowed);
         by = fitted;
@@ -167,19 +171,24 @@ impl Row {
     }
 }
 
-/// The throughput of the bottleneck while nobody waits, and its slowdown: weighted least squares of 1 / X. `None` where these
-/// steps show no fall.
-fn fitted(parts: &Parts, full: &[Point], waiting: &[f64], shape: Shape) -> Option<(f64, Slowdown)> {
+/// The throughput of the bottleneck while nobody waits, within bounds, and its slowdown: weighted least squares of 1 / X.
+/// `None` where these steps show no fall.
+fn fitted(
+    [least_per_s, most_per_s]: [f64; 2],
+    full: &[Point],
+    waiting: &[f64],
+    shape: Shape,
+) -> Option<(f64, Slowdown)> {
     let rows: Vec<Row> =
         full.iter().zip(waiting).map(|(point, waiting)| Row::of(point, *waiting, shape)).collect();
     let sum = |of: &dyn Fn(&Row) -> f64| rows.iter().map(|row| row.weight * of(row)).sum::<f64>();
     let (weight, x, xx) = (sum(&|_| 1.0), sum(&|row| row.x), sum(&|row| row.x * row.x));
     let (y, xy) = (sum(&|row| row.y), sum(&|row| row.x * row.y));
-    let most_s = parts.throughput_max_per_s.value.recip();
+    let most_s = least_per_s.recip();
     let determinant = weight * xx - x * x;
     let is_known = determinant > 1e-9 * weight * xx;
     let free_s = if is_known { (y * xx - x * xy) / determinant } else { most_s };
-    let free_s = free_s.max(most_s / LIMIT_TIMES_MAX).min(most_s);
+    let free_s = free_s.max(most_per_s.recip()).min(most_s);
     let growth = (xy - free_s * x) / xx / free_s;
     let by = Slowdown { onset: shape.onset, growth, power: shape.power };
     (growth > 0.0 && growth.is_finite()).then_some((free_s.recip(), by))
