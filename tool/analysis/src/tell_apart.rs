@@ -181,6 +181,11 @@ impl Trial {
         self.result().is_some_and(|result| result.log_odds.abs() >= DECIDED)
     }
 
+    /// Whether the odds are as long as they ever are.
+    pub fn tells_no_more(&self) -> bool {
+        self.result().is_some_and(|result| result.log_odds.abs() >= MOST)
+    }
+
     /// Whether going on to so many pairs is not worth their time: were the others to say twice as much as these, each, they would
     /// tell nothing in the end.
     pub fn is_futile(&self, pairs_most: usize) -> bool {

@@ -50,8 +50,9 @@ pub(crate) fn tell_apart(
         usize::try_from(most_us / stretch.pair_us()).map_or(PAIRS_MAX, |most| most.min(PAIRS_MAX));
     let mut trial = Trial { plan, pairs: Vec::new() };
     let is_enough = |trial: &Trial| trial.is_decided() || trial.is_futile(pairs_most);
+    let is_over = |trial: &Trial| !is_open(trial) || trial.tells_no_more() || trial.is_futile(2 * pairs_most);
     let made = stretch.pairs(driver, &mut trial, pairs_most, interrupt, &is_enough)?
-        && stretch.pairs(driver, &mut trial, pairs_most, interrupt, &|trial| !is_open(trial))?;
+        && stretch.pairs(driver, &mut trial, pairs_most, interrupt, &is_over)?;
     Ok(made.then_some(trial))
 }
 
@@ -182,22 +183,27 @@ mod tests {
         assert_eq!(trial.result().and_then(|result| result.told()), Some(false));
     }
 
-    /// Answers one user after 45 ms, and several after so much more, microseconds.
+    /// Answers one user after 45 ms, and several after so much more, microseconds, or every other time a little more.
+    #[derive(Default)]
     struct Longer {
         users: u32,
         by_us: u64,
+        scatter_us: u64,
+        turns: u64,
     }
 
     impl Driver for Longer {
         fn set_users(&mut self, users: u32) -> Result<(), DriveError> {
             self.users = users;
+            self.turns += u64::from(users > 1);
             Ok(())
         }
 
         fn set_think(&mut self, _: Think) {}
 
         fn collect(&mut self, for_us: u64, _: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
-            let response_us = if self.users > 1 { 45_000 + self.by_us } else { 45_000 };
+            let longer_us = self.by_us + self.scatter_us * (self.turns % 2);
+            let response_us = if self.users > 1 { 45_000 + longer_us } else { 45_000 };
             let tick = Tick {
                 length_us: 5_000,
                 completed: 1,
@@ -213,7 +219,7 @@ mod tests {
     fn pairs_that_fit_both_explanations_are_not_gone_on_with() {
         let plan = Plan::new(2.25, [45_000.0, 20_000.0, 15_000.0]).expect("two users");
         let pairs = |by_us: u64| {
-            let mut driver = Longer { users: 1, by_us };
+            let mut driver = Longer { by_us, ..Longer::default() };
             let made = tell_apart(&mut driver, plan, 60_000_000, &AtomicBool::new(false), &|_| false);
             let trial = made.expect("it runs").expect("it is long enough");
             (trial.pairs.len(), trial.result().and_then(|result| result.told()))
@@ -223,17 +229,19 @@ mod tests {
         assert!(made < 6 && told == Some(true), "{made} pairs, {told:?}");
     }
 
-    /// Pairs that leave the verdict open are followed by others, as many at most.
+    /// Pairs that leave the verdict open are followed by others, unless these would tell no more.
     #[test]
     fn a_verdict_that_is_open_gets_the_time_again() {
-        let plan = Plan::new(2.25, [45_000.0, 20_000.0, 15_000.0]).expect("two users");
-        let pairs = |is_open: &dyn Fn(&Trial) -> bool| {
-            let mut driver = Longer { users: 1, by_us: 8_000 };
+        let pairs = |processor_us: f64, [by_us, scatter_us]: [u64; 2], is_open: &dyn Fn(&Trial) -> bool| {
+            let plan = Plan::new(2.25, [45_000.0, 20_000.0, processor_us]).expect("two users");
+            let mut driver = Longer { by_us, scatter_us, ..Longer::default() };
             let made = tell_apart(&mut driver, plan, 60_000_000, &AtomicBool::new(false), is_open);
             made.expect("it runs").expect("it is long enough").pairs.len()
         };
-        let once = pairs(&|_| false);
-        assert_eq!(pairs(&|trial| trial.pairs.len() < once + 2), once + 2);
-        assert_eq!(pairs(&|_| true), once + PAIRS_MAX);
+        let once = pairs(0.0, [1_500, 2_000], &|_| false);
+        assert_eq!(pairs(0.0, [1_500, 2_000], &|trial| trial.pairs.len() <= once), once + 1);
+        let all = pairs(0.0, [1_500, 2_000], &|_| true);
+        assert!((once + 1..=once + PAIRS_MAX).contains(&all), "{all} after {once}");
+        assert!(pairs(15_000.0, [3_000, 0], &|_| true) < 6 + PAIRS_MAX, "either explanation fits");
     }
 }

@@ -119,12 +119,19 @@ fn our_share(curve: &Curve, at: Named<'_>) -> Option<f64> {
     (all > 0.0).then(|| ours / all)
 }
 
-/// Whether others keep this device busy: the tiers cause little of its traffic, and none of their threads waits for it.
+/// Whether others keep this device busy, whatever the load: the tiers cause little of its traffic, and none of their threads
+/// waits for it. A database that nobody watches may cause the rest where that grows with the users.
 pub(super) fn is_of_others(curve: &Curve, resource: &Identity) -> bool {
     let Identity::Disk { name, on } = resource else { return false };
+    let at = (name.as_str(), on);
     let waiting = |step: &Step| tiers_on(step, on).map(|group| group.found_disk_waiting).sum::<f64>();
     let awaited = curve.mean(|step| Some(waiting(step))).unwrap_or(1.0);
-    awaited < HARDLY_AWAITED && our_share(curve, (name, on)).is_some_and(|share| share < OURS)
+    let is_unread = |step: &Step| tiers_on(step, on).any(|group| group.disk_bytes_per_s.is_none());
+    let work = |disk: &DiskUse| disk.reads_per_s + disk.writes_per_s + disk.flushes_per_s;
+    awaited < HARDLY_AWAITED
+        && !curve.steps().iter().any(is_unread)
+        && our_share(curve, at).is_some_and(|share| share < OURS)
+        && !curve.follows_load(|step| device(step, at).map(work))
 }
 
 fn of_host(curve: &Curve, on: &HostName, read: fn(&HostUse) -> f64) -> f64 {

@@ -181,6 +181,11 @@ fn seen_asleep(curve: &Curve, of: Option<&Processes>, cause: Cause) -> [Option<S
     if cause == Cause::RateLimit { [seen, None] } else { [None, seen] }
 }
 
+/// Whether a tier has a single thread, which has nobody to share a lock with, and requests wait unread in front of it.
+fn has_one_worker(curve: &Curve, of: &Processes) -> bool {
+    curve.group(of).is_some_and(|group| group.threads == 1) && hops::waits_unread_at(curve, of)
+}
+
 impl Weighed {
     /// The most probable explanation as a finding, if it can be named.
     pub(super) fn finding(&self, curve: &Curve) -> Option<Finding> {
@@ -190,7 +195,9 @@ impl Weighed {
             return None;
         }
         let of = waiting::served_by(curve);
-        let mut finding = Finding::new(cause.kind(), probability);
+        let is_only_worker = cause == Cause::One && of.as_ref().is_some_and(|of| has_one_worker(curve, of));
+        let kind = if is_only_worker { ResourceKind::WorkerPool } else { cause.kind() };
+        let mut finding = Finding::new(kind, probability);
         finding.at_a_time = cause.at_a_time();
         let port = waiting::fullest_queue(curve).map(|queue| Identity::ListenQueue { port: queue.port });
         let finding = match (cause, port) {

@@ -184,6 +184,12 @@ pub(super) fn waits_for_no_processor(curve: &Curve) -> bool {
         && mean(|group| group.found_disk_waiting) < COMPUTING
 }
 
+/// Whether requests queue at these processes, most of them unread: nothing there is free to take them.
+pub(super) fn waits_unread_at(curve: &Curve, of: &Processes) -> bool {
+    let Some(queue) = queue(curve).filter(|queue| queue.tier().as_ref() == Some(of)) else { return false };
+    queue.evidence.iter().any(|seen| matches!(seen, Seen::NotRead { .. }))
+}
+
 /// Requests at other tiers than the one at which they queue, on average beyond N*: they are among those served at a time
 /// by the system, but not among those served there. 0 where they are part of the queue.
 pub(super) fn elsewhere(curve: &Curve) -> f64 {
@@ -398,13 +404,14 @@ struct Compared<'a> {
 
 impl<'a> Compared<'a> {
     /// The heaviest step that shows a queue, and a lighter one. Users who got no answer for the whole of a step, because others
-    /// were let past, are missing there: then one with fewer users tells.
+    /// were let past, are missing there: then one with fewer users tells, though no fewer than saturate the server.
     fn new(curve: &'a Curve) -> Option<Self> {
         let looked = |step: &&Step| step.usage.hops.looks >= LOOKS_MIN && step.completed > 0;
         let steps: Vec<&Step> = curve.steps().iter().filter(looked).collect();
         (0..steps.len()).rev().find_map(|at| {
             let (lighter, many) = (steps.get(..at)?, *steps.get(at)?);
-            Self::of(curve, lighter, many)
+            let is_full = many.users >= curve.star_users();
+            Self::of(curve, lighter, many).filter(|_| is_full)
         })
     }
 

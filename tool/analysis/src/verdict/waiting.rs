@@ -242,9 +242,17 @@ pub(super) fn nothing_busy(curve: &Curve) -> bool {
             || by_others(seen)
             || at_locks(seen)
             || is_of_others(curve, &seen.resource)
+            || waits_in_between(curve, seen)
     };
     let unwatched_idle = idle_queue || not_the_loads || curve.unwatched_cores() < UNWATCHED;
     unwatched_idle && mean_uses(curve).iter().all(room)
+}
+
+/// Whether a thread that is not full serves requests which wait unread in front of its processes: it waits for something else in
+/// between, and they for it. One that takes up whatever comes would have read them.
+fn waits_in_between(curve: &Curve, seen: &Use) -> bool {
+    let Identity::Thread(of) = &seen.resource else { return false };
+    seen.utilisation() < FULL && hops::waits_unread_at(curve, of)
 }
 
 /// Threads of the server and the generator that waited for a processor, on average, per request in service: below this

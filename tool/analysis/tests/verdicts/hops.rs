@@ -128,6 +128,39 @@ fn a_pool_behind_a_unix_socket_is_held_by_the_tier_behind() {
     assert!(found.findings.iter().any(not_read), "{found:#?}");
 }
 
+/// A tier of one process with one thread, which computes for so much of each request, before a unix socket that only it reads.
+fn only_worker(demand_us: f64) -> Bottleneck {
+    let worker = server("php-fpm").downstream().demand_us(demand_us).processes(1).threads(1);
+    let lab = sweep().tier(server("nginx").demand_us(50.0)).tier(worker).pool(1, 5_000.0);
+    seen(&lab, |users| {
+        let waiting = u64::from(users - 1);
+        let php = Hop {
+            address: ServerAddress::Unix { path: "/run/php.sock".to_owned() },
+            unread: waiting,
+            unaccepted: waiting,
+            connections: users.into(),
+            unclear: 1,
+            opened: 1,
+            ..hop(Some(BEHIND), &[FRONT], 0, 0)
+        };
+        vec![users_hop(users), php]
+    })
+}
+
+#[test]
+fn a_single_worker_is_a_pool_of_one() {
+    let found = only_worker(100.0);
+    assert_eq!((found.kind, holder(&found)), (ResourceKind::WorkerPool, "php-fpm"), "{found:#?}");
+}
+
+/// A worker that computed for 82 % of the time and asked a database for the rest was neither full nor idle.
+#[test]
+fn a_worker_that_waits_in_between_is_what_unread_requests_wait_for() {
+    let found = only_worker(4_100.0);
+    let named = matches!(found.kind, ResourceKind::WorkerPool | ResourceKind::Lock);
+    assert!(named && holder(&found) == "php-fpm", "{found:#?}");
+}
+
 #[test]
 fn a_row_lock_in_a_database_is_not_a_lock_of_the_program_in_front_of_it() {
     let app = server("app").demand_us(50.0).threads(8);

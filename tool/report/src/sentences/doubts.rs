@@ -76,7 +76,10 @@ fn not_confirmed(processes: &Processes) -> String {
 fn never_bounded(most: u32, asked: Option<u32>) -> String {
     let more = match asked {
         Some(asked) => {
-            format!("The time was up before {} were tried: give it more (--duration)", users(asked))
+            format!(
+                "The time was up before {} were tried: give it more (--duration; in an experiment, time)",
+                users(asked)
+            )
         }
         None => format!("Sweep further, for example with --users 1..{}", most.saturating_mul(4)),
     };
