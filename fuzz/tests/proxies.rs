@@ -271,7 +271,9 @@ fn disagreement(proxy: &Proxy, name: &str, stream: &[u8], ours: &Outcome) -> Opt
         return None;
     }
     let proxy = proxy.name;
-    if let Some((.., why)) = DELIBERATE.iter().find(|(of, which, _)| (*of, *which) == (proxy, name)) {
+    let deliberate = DELIBERATE.iter().find(|(of, which, _)| (*of, *which) == (proxy, name));
+    let only_refused = theirs.refused.is_some() && ours.answered.starts_with(&theirs.answered);
+    if let Some((.., why)) = deliberate.filter(|_| only_refused) {
         eprintln!("{name} differs from {proxy}, deliberately: {why}");
         return None;
     }

@@ -221,10 +221,16 @@ fn grown(server: &ServerProcess, wanted: u64) -> Result<usize> {
     }
 }
 
-/// Waits until the server holds none any more, for a while at most.
+/// Waits until the server holds none any more.
+///
+/// # Errors
+/// Where it goes on holding some: what follows would not be undisturbed.
 fn gone(server: &ServerProcess) -> Result<()> {
     let begun = Instant::now();
-    while hostile_held(server)? > 0 && begun.elapsed() < GROWING_MAX {
+    while hostile_held(server)? > 0 {
+        if begun.elapsed() > GROWING_MAX {
+            return Err("the server still holds connections of clients that are gone".into());
+        }
         thread::sleep(LOOK_EVERY);
     }
     // What ended with them is cleaned up.

@@ -307,8 +307,7 @@ fn refuse_calls(models: &[Model]) -> CallAccess {
         Ok(()) => CallAccess::OfServers,
         Err(error) => {
             nstar::exit::warn(format_args!(
-                "this kernel refuses the server no system calls (seccomp): its user's rights alone decide what it does \
-                 ({error})"
+                "no system calls are refused (seccomp: {error}): the rights of its user alone decide what the server does"
             ));
             CallAccess::NoSeccomp
         }

@@ -189,7 +189,8 @@ fn with_x32(mut rules: Rules) -> Rules {
     if cfg!(target_arch = "x86_64") {
         let marked: Vec<_> = rules.iter().map(|(call, refused)| (call | MARK, refused.clone())).collect();
         rules.extend(marked);
-        rules.extend((512..=547).map(|call| (call | MARK, Vec::new())));
+        // Without the mark they led to the same calls before Linux 5.4.
+        rules.extend((512..=547).flat_map(|call| [call, call | MARK]).map(|call| (call, Vec::new())));
     }
     rules
 }

@@ -34,11 +34,11 @@ fn field(status: &str, name: &str) -> String {
     line.unwrap_or_else(|| panic!("no {name} in {status}")).trim().to_owned()
 }
 
-/// The status of every thread of a process and of those that it started.
+/// The status of every thread of a process and of those that it started; of one that has ended, nothing.
 fn tasks(pid: u32) -> Vec<String> {
-    let listed = fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
+    let Ok(listed) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let mut all = Vec::new();
-    for task in listed.map(|entry| entry.expect("a thread").path()) {
+    for task in listed.filter_map(Result::ok).map(|entry| entry.path()) {
         let children = fs::read_to_string(task.join("children")).unwrap_or_default();
         let started = children.split_whitespace().filter_map(|pid| pid.parse().ok());
         all.extend(started.flat_map(tasks));

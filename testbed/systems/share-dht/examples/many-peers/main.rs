@@ -27,7 +27,7 @@ use self::{
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
 /// Most peers: each has an address of its own for its files.
-const PEERS_MAX: usize = u16::MAX as usize;
+const PEERS_MAX: usize = 2_000;
 /// Descriptors of a process besides those of its peers.
 const DESCRIPTORS_OF_PROCESS: u64 = 64;
 /// Descriptors of a peer besides its connections.
