@@ -29,7 +29,7 @@ pub(crate) struct Flags {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run an experiment: start its systems, measure every variant, report
-    Run(Lab),
+    Run(Box<Lab>),
     /// Run one of the systems
     #[command(subcommand)]
     Serve(Serve),
