@@ -33,19 +33,43 @@ type Seen = (Vec<u64>, bool);
 
 pub(crate) fn reports(bytes: &[u8]) {
     same_in_any_pieces(bytes, |pieces| {
-        let (mut reports, mut seen) = (Reports::default(), Vec::new());
-        for piece in pieces {
-            reports.push(piece);
-            loop {
-                match reports.next_report() {
-                    Ok(Some((report, _))) => seen.push(report_again(&report)),
-                    Ok(None) => break,
-                    Err(_) => return (seen, true),
-                }
+        let next = |reports: &mut Reports| {
+            let read = reports.next_report().map_err(drop)?;
+            Ok(read.map(|(report, _)| report_again(&report)))
+        };
+        read(Reports::default(), pieces, Reports::push, next)
+    });
+}
+
+pub(crate) fn commands(bytes: &[u8]) {
+    same_in_any_pieces(bytes, |pieces| {
+        let next = |commands: &mut Commands| {
+            let read = commands.next_command().map_err(drop)?;
+            Ok(read.map(|command| command_again(&command)))
+        };
+        read(Commands::default(), pieces, Commands::push, next)
+    });
+}
+
+/// Reads all messages of a stream, up to its first error.
+fn read<R>(
+    mut reader: R,
+    pieces: &[&[u8]],
+    push: fn(&mut R, &[u8]),
+    next: impl Fn(&mut R) -> Result<Option<u64>, ()>,
+) -> Seen {
+    let mut seen = Vec::new();
+    for piece in pieces {
+        push(&mut reader, piece);
+        loop {
+            match next(&mut reader) {
+                Ok(Some(message)) => seen.push(message),
+                Ok(None) => break,
+                Err(()) => return (seen, true),
             }
         }
-        (seen, false)
-    });
+    }
+    (seen, false)
 }
 
 /// Packs a report and unpacks it, which must not change it.
@@ -56,23 +80,6 @@ fn report_again(report: &Report) -> u64 {
     let (again, _) = reports.next_report().expect("what was packed can be read").expect("all of it");
     assert_eq!(Packer::default().pack(&again).as_ref(), Some(&packed), "it arrives changed");
     hash(&packed)
-}
-
-pub(crate) fn commands(bytes: &[u8]) {
-    same_in_any_pieces(bytes, |pieces| {
-        let (mut commands, mut seen) = (Commands::default(), Vec::new());
-        for piece in pieces {
-            commands.push(piece);
-            loop {
-                match commands.next_command() {
-                    Ok(Some(command)) => seen.push(command_again(&command)),
-                    Ok(None) => break,
-                    Err(_) => return (seen, true),
-                }
-            }
-        }
-        (seen, false)
-    });
 }
 
 fn command_again(read: &Command) -> u64 {
