@@ -31,9 +31,6 @@ use crate::{
     tell_apart::tell_apart,
 };
 
-/// An experiment that tells one explanation from another takes at most one part in so many of the time that was measured.
-const EXPERIMENT: u64 = 3;
-
 /// A sweep as planned.
 #[derive(Debug, Clone)]
 pub struct SweepPlan {
@@ -191,9 +188,8 @@ pub fn sweep_with(
     }
     if let Some(wanted) = gathered.to_tell().filter(|_| !is_over(&generator)) {
         stage.listener.on(&Event::TellingApart { users: wanted.users });
-        let most_us = searched_us / EXPERIMENT;
         let is_open = |trial: &analysis::tell_apart::Trial| gathered.is_open_after(trial);
-        let trial = unless_lost(tell_apart(&mut generator, wanted, most_us, interrupt, &is_open))?;
+        let trial = unless_lost(tell_apart(&mut generator, wanted, searched_us, interrupt, &is_open))?;
         gathered = gathered.told_apart(trial, interrupt.load(Ordering::Relaxed));
     }
     if !is_over(&generator) {

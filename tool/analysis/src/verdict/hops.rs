@@ -239,7 +239,7 @@ pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
     let called = handed_on(steps.many, &at).filter(|hop| as_many(hop) && !is_opened_anew(hop, &at));
     let called = called.filter(|hop| same(steps.few, hop).is_some_and(as_many));
     let share = called.map(|hop| {
-        let in_use = hop.outstanding() / hop.connections;
+        let in_use = steps.in_use(hop);
         let share = ((in_use - HARDLY_IN_USE) / (IN_USE - HARDLY_IN_USE)).clamp(0.0, 1.0);
         let may_be_held = in_use >= ANY_IN_USE
             && keeps_sessions(hop)
@@ -509,7 +509,20 @@ impl<'a> Compared<'a> {
         let in_use = |hop: &HopUse| hop.outstanding() >= IN_USE * hop.connections;
         let change = (hop.connections - before.connections).abs();
         let constant = change <= CONSTANT * hop.connections;
-        in_use(hop) && in_use(before) && constant && hop.connections > 0.5
+        let always = in_use(hop) && in_use(before) && self.in_use(hop) >= IN_USE;
+        always && constant && hop.connections > 0.5
+    }
+
+    /// The share of connections to a tier behind that carry a request, by all looks from the lighter step to the heaviest: a few
+    /// looks at one step may all meet a busy moment.
+    fn in_use(&self, hop: &HopUse) -> f64 {
+        let between = |step: &&Step| (self.few.users..=self.many.users).contains(&step.users);
+        let seen = self.curve.steps().iter().filter(between).filter_map(|step| {
+            let (looks, hop) = (step.usage.hops.looks as f64, same(step, hop)?);
+            Some([looks * hop.outstanding(), looks * hop.connections])
+        });
+        let [outstanding, connections] = seen.fold([0.0; 2], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
+        if connections > 0.0 { outstanding / connections } else { 0.0 }
     }
 
     /// The share of the additional requests that waits to be accepted by a tier.
