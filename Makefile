@@ -1,14 +1,10 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize fuzz truth manual power-cuts kill-campaign packages packages-check container-check release
+.PHONY: test lint setup build size bench sanitize sanitize-build fuzz truth manual power-cuts kill-campaign packages packages-check container-check release
 
-# Formatting, lints, then every test, with what the tests need installed first; at last the sanitizer.
-test: setup lint
-	# The house rules read the licences of everything in Cargo.lock, also of what only other systems need.
-	cargo fetch --quiet --locked
-	# Most of them wait, for a server or for their turn at the machine, so there are more at once than processors.
-	RUST_TEST_THREADS=8 cargo test --workspace --locked --no-fail-fast
-	$(MAKE) sanitize
+# Format, lints, every test, and the sanitizer, with what the tests need installed first.
+test: setup
+	scripts/test
 
 lint:
 	cargo fmt --all --check
@@ -17,10 +13,13 @@ lint:
 # All unsafe code, the engine's on every concurrency model, and the parser under AddressSanitizer. The search for leaks
 # stays out: it needs ptrace(2), which a container may forbid. A compiler of the stable channel has the sanitizers, and
 # has to be told. Instructions are not counted: what is built so runs under no other tool.
+SANITIZED = RUST_TEST_THREADS=4 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 \
+  cargo test -p engine -p wire -p load -p observe --tests --locked --target $(shell rustc --print host-tuple) --target-dir target/asan
 sanitize:
-	RUST_TEST_THREADS=4 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 \
-	  cargo test -p engine -p wire -p load -p observe --tests --locked --target $(shell rustc --print host-tuple) --target-dir target/asan \
-	  -- --skip instructions::
+	$(SANITIZED) -- --skip instructions::
+
+sanitize-build:
+	$(SANITIZED) --no-run
 
 # Searches with coverage for inputs that break what fuzz/src promises: ten minutes for each target, four hours for all.
 # FUZZ_SECONDS sets the time for each; `scripts/fuzz TARGET.. [SECONDS]` searches some.

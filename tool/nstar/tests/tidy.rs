@@ -55,7 +55,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["agent", "analysis", "bus", "experiment", "import", "live", "load", "report", "sweep", "symbols"],
     ),
     ("bench", &["database-server", "experiment", "observe", "share"]),
-    ("fuzz", &["agent", "experiment", "files", "http-io", "load", "report", "share", "wire"]),
+    ("fuzz", &["agent", "experiment", "files", "http-io", "import", "load", "report", "share", "wire"]),
     ("packaging", &["nstar", "nstar-lab"]),
     ("truth", &["database-server"]),
     // And every system.
@@ -114,6 +114,26 @@ fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
+}
+
+/// `scripts/test` names two suites, and takes all others by patterns.
+#[test]
+fn every_integration_test_is_run() {
+    let metadata = metadata();
+    let own = packages(&metadata).filter(|package| package["source"].is_null());
+    let targets = own.flat_map(|package| package["targets"].as_array().expect("targets"));
+    let is_test =
+        |target: &&Value| target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"test".into()));
+    let is_missed = |name: &&str| match *name {
+        "cli" | "short" => false,
+        name => name.len() < 3 || name.starts_with("sh"),
+    };
+    let names: BTreeSet<&str> = targets.filter(is_test).map(|target| text(target, "name")).collect();
+    let missed: Vec<_> = names.iter().copied().filter(is_missed).collect();
+    assert!(
+        names.len() > 30 && missed.is_empty(),
+        "the patterns in scripts/test miss {missed:?} of {names:?}"
+    );
 }
 
 #[test]

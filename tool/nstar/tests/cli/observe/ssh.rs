@@ -220,6 +220,8 @@ fn nstar_of_the_same_version_there_is_used_and_of_another_is_not() {
     host.load(&place, &[]).exits(0);
     assert_eq!(fs::read_to_string(&used).expect("it was used").lines().count(), 2, "asked, then run");
     drop(host);
+    // Its turn, before another is waited for.
+    drop(place);
     let place = Place::beside_sleepers();
     let old = "echo nstar-agent 0.0.9 protocol 0".to_owned();
     let other = Special { programs: vec![("nstar", old)], ..Special::default() };
