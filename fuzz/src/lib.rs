@@ -2,8 +2,9 @@
 //!
 //! A target is a function of bytes that panics where a promise is broken: that what was read and written again is the
 //! same, that it does not matter in which pieces bytes come, that no more is taken than was given, that a client does not
-//! choose the address that a proxy names. What is to be kept of the inputs lies in `corpus/TARGET/`. `cargo test -p fuzz`
-//! replays it with mutations of it; `make fuzz` searches for hours, with the program of this crate.
+//! choose the address that a proxy names, that no secret is written to a file. What is to be kept of the inputs lies in
+//! `corpus/TARGET/`. `cargo test -p fuzz` replays it with mutations of it; `make fuzz` searches for hours, with the program of
+//! this crate.
 //!
 //! The messages between peers of the distributed index are not here: they would bring libp2p. `share-dht` has property tests
 //! of its own.
@@ -11,6 +12,7 @@
 mod agents;
 mod documents;
 mod header_fields;
+mod imports;
 mod kept_files;
 mod messages;
 mod peers;
@@ -47,6 +49,7 @@ pub const TARGETS: &[Target] = &[
         run: requesters::x_forwarded_for,
     },
     Target { name: "scenarios", input: "a scenario", run: documents::scenario },
+    Target { name: "imports", input: "curl, HAR or OpenAPI", run: imports::import },
     Target { name: "experiments", input: "an experiment", run: documents::experiment },
     Target { name: "run-files", input: "a run file or a comparison", run: documents::run_file },
     Target { name: "json-bodies", input: "the body of a request to an API", run: documents::json_body },

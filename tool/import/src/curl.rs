@@ -8,8 +8,9 @@ use std::str::FromStr;
 use url::{Url, form_urlencoded};
 
 use self::options::{Effect, Given};
+use crate::COPIED_BYTES_MAX;
 use crate::draft::{Draft, Sent, credentials, header};
-use crate::error::CurlError;
+use crate::error::{CurlError, ImportError};
 use crate::left_out::LeftOut;
 use crate::scenario::{Body, Imported};
 
@@ -77,15 +78,22 @@ impl FromStr for Curl {
 
 impl Curl {
     /// The scenario that sends what the command sends.
-    #[must_use]
-    pub fn into_scenario(self) -> Imported {
+    ///
+    /// # Errors
+    /// A body that a scenario cannot hold.
+    pub fn into_scenario(self) -> Result<Imported, ImportError> {
+        // Each URL has headers and body of its own in the scenario.
+        let fit = (COPIED_BYTES_MAX / self.bytes().max(1)).max(1);
         let mut draft = Draft::default();
         self.left_out.into_iter().for_each(|what| draft.left_out(what));
         if self.insecure {
             draft.left_out(LeftOut::Insecure);
         }
         let server = self.urls.first().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
-        for url in self.urls {
+        if self.urls.len() > fit {
+            draft.left_out(LeftOut::Copies { requests: self.urls.len() - fit });
+        }
+        for url in self.urls.into_iter().take(fit) {
             let origin = url.origin().ascii_serialization();
             if origin != server {
                 draft.left_out(LeftOut::OtherServer { server: origin, requests: 1 });
@@ -100,7 +108,22 @@ impl Curl {
                 status: None,
             });
         }
-        draft.finish(server)
+        let imported = draft.finish(server);
+        if imported.requests.is_empty() {
+            let why = ": its body begins with `@`, which in a scenario names a file";
+            return Err(ImportError::Nothing(why));
+        }
+        Ok(imported)
+    }
+
+    /// The length of what is sent to each URL.
+    fn bytes(&self) -> usize {
+        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len());
+        let body = match &self.body {
+            Some(Body::Text(text) | Body::File(text)) => text.len(),
+            None => 0,
+        };
+        headers.sum::<usize>() + body
     }
 }
 
@@ -244,6 +267,9 @@ fn url(text: &str, query: &[String]) -> Result<Url, CurlError> {
     let mut url = Url::parse(&whole).map_err(CurlError::Url)?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(CurlError::Scheme);
+    }
+    if url.port() == Some(0) {
+        return Err(CurlError::Url(url::ParseError::InvalidPort));
     }
     if !query.is_empty() {
         let query: Vec<_> = url.query().into_iter().chain(query.iter().map(String::as_str)).collect();

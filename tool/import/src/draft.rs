@@ -1,14 +1,16 @@
 //! A scenario while it is made from requests as they were sent.
 
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use percent_encoding::percent_decode_str;
-use serde_json::Value as Json;
 use url::{Url, form_urlencoded};
 
+use crate::json_text::{self, Placed};
 use crate::left_out::{LeftOut, Why};
-use crate::scenario::{Body, Imported, Request, Value};
-use crate::secrets::{is_secret, secrets_of};
+use crate::scenario::{Body, Imported, Request};
+use crate::secrets::is_secret;
+use crate::variables::Variables;
 
 /// Headers that belong to one connection or one visit of a browser.
 const PASSING: [&str; 16] = [
@@ -48,8 +50,7 @@ pub(crate) struct Sent {
 #[derive(Default)]
 pub(crate) struct Draft {
     made: Imported,
-    /// Secrets by their texts, with the slots that stand for them.
-    secrets: HashMap<String, String>,
+    variables: Variables,
     /// Where requests are that differ in nothing but name, weight and statuses.
     known: HashMap<Request, usize>,
     passing: BTreeSet<String>,
@@ -94,6 +95,8 @@ impl Draft {
 
     /// The scenario for the server at `base`.
     pub(crate) fn finish(mut self, base: String) -> Imported {
+        let (values, shared) = std::mem::take(&mut self.variables).finish();
+        shared.into_iter().for_each(|what| self.left_out(what));
         if !self.passing.is_empty() {
             let names = std::mem::take(&mut self.passing).into_iter().collect();
             self.left_out(LeftOut::Headers { names });
@@ -108,30 +111,13 @@ impl Draft {
                 request.name = format!("{} ({count})", request.name);
             }
         }
-        Imported { base: Some(base), ..self.made }
+        Imported { base: Some(base), values, ..self.made }
     }
 
-    /// The slot that stands for a secret. One that occurs twice has one slot.
+    /// The slot that stands for a secret.
     fn secret(&mut self, name: &str, text: &str) -> String {
-        if let Some(slot) = self.secrets.get(text) {
-            return slot.clone();
-        }
-        let plain = |c: char| {
-            if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }
-        };
-        let plain: String = name.chars().map(plain).collect();
-        let is_taken = |name: &str| self.made.values.iter().any(|(taken, _)| taken == name);
-        let numbered = (2..).map(|number| format!("{plain}_{number}"));
-        let free = std::iter::once(plain.clone()).chain(numbered).find(|name| !is_taken(name));
-        let value = free.unwrap_or(plain);
-        // A shell takes no name that begins with a digit, and sets PWD itself.
-        let is_unfit = value == "pwd" || value.starts_with(|c: char| c.is_ascii_digit());
-        let prefix = if is_unfit { "_" } else { "" };
-        let variable = format!("{prefix}{}", value.to_ascii_uppercase());
-        self.left_out(LeftOut::Secret { name: name.into(), variable: variable.clone() });
-        let slot = format!("${{{value}}}");
-        self.made.values.push((value, Value::Env(variable)));
-        self.secrets.insert(text.into(), slot.clone());
+        let (slot, told) = self.variables.slot(name, text);
+        self.made.left_out.extend(told);
         slot
     }
 
@@ -163,13 +149,14 @@ impl Draft {
 
     /// A part of a query or a form, with a slot in place of a secret, whose text `text_of` tells.
     fn parameter(&mut self, part: &str, text_of: impl Fn(&str) -> Option<String>) -> String {
-        match part.split_once('=') {
-            Some((name, value)) if is_secret(name) && !value.is_empty() => {
-                let text = text_of(part).unwrap_or_default();
-                format!("{}={}", escaped(name), self.secret(name, &text))
-            }
-            _ => escaped(part),
+        let Some((name, value)) = part.split_once('=') else { return escaped(part) };
+        // Brackets, as in `user[pin]`, are often percent-encoded.
+        let decoded = percent_decode_str(name).decode_utf8_lossy();
+        if value.is_empty() || !is_secret(&decoded) {
+            return escaped(part);
         }
+        let text = text_of(part).unwrap_or_default();
+        format!("{}={}", escaped(name), self.secret(&decoded, &text))
     }
 
     fn headers(&mut self, headers: &[(String, String)]) -> Vec<(String, String)> {
@@ -210,26 +197,35 @@ impl Draft {
             let parts = text.split('&').map(|part| self.parameter(part, raw));
             return Body::Text(parts.collect::<Vec<_>>().join("&"));
         }
-        // Other texts than JSON have no fields.
-        let json = serde_json::from_str(&text).unwrap_or(Json::Null);
-        let mut text = escaped(&text);
-        for (name, secret) in secrets_of(&json) {
-            let kept = LeftOut::SecretInBody { request: request.into(), name: name.into() };
-            let Json::String(secret) = secret else {
-                self.left_out(kept);
-                continue;
-            };
-            // As it stands between its quotation marks.
-            let whole = Json::from(secret.as_str()).to_string();
-            let inner = whole.get(1..whole.len() - 1).unwrap_or_default();
-            if text.contains(&escaped(&whole)) {
-                let slot = self.secret(name, inner);
-                text = text.replace(&escaped(&whole), &format!("\"{slot}\""));
-            } else if !self.secrets.contains_key(inner) {
-                self.left_out(kept);
+        // Other texts than JSON have no fields. One document may follow another, and a parser may refuse what is nested deeply.
+        let is_json = text.trim_start().starts_with(['{', '[']);
+        Body::Text(if is_json { self.json(&text, request) } else { escaped(&text) })
+    }
+
+    /// JSON with slots in place of secrets, also where one of their texts has another name. What is no text stays, and is
+    /// listed.
+    fn json(&mut self, text: &str, request: &str) -> String {
+        let values = json_text::values(text);
+        // As it stands between its quotation marks.
+        let written = |value: &Placed| text.get(value.place.clone()).unwrap_or_default();
+        let secret = |value: &Placed| {
+            let name = value.secret.clone().filter(|_| value.is_text && !value.place.is_empty())?;
+            Some((written(value), name))
+        };
+        let secrets: HashMap<&str, Rc<str>> = values.iter().filter_map(secret).collect();
+        let (mut out, mut from) = (String::new(), 0);
+        for value in &values {
+            let (raw, own) = (written(value), value.secret.as_ref());
+            if let (Some(name), false) = (own, value.is_text) {
+                self.left_out(LeftOut::SecretInBody { request: request.into(), name: name.to_string() });
             }
+            let known = secrets.get(raw).filter(|_| value.is_text);
+            let Some(name) = known.map(|known| own.unwrap_or(known)) else { continue };
+            out.push_str(&escaped(text.get(from..value.place.start).unwrap_or_default()));
+            out.push_str(&self.secret(name, raw));
+            from = value.place.end;
         }
-        Body::Text(text)
+        out + &escaped(text.get(from..).unwrap_or_default())
     }
 }
 

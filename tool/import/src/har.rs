@@ -151,7 +151,9 @@ fn sent_over_http(entries: Vec<Entry>, draft: &mut Draft) -> (Vec<Url>, Vec<Entr
     for entry in entries {
         // A connection that is used for something else after status 101 is a WebSocket, whatever its URL begins with.
         let url = Url::parse(&entry.request.url).ok().filter(|_| entry.response.status != 101);
-        match url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+        let is_http =
+            |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host() && url.port() != Some(0);
+        match url.filter(is_http) {
             None => not_http += 1,
             Some(_) if !entry.is_answered() => unanswered += 1,
             Some(url) => {

@@ -10,12 +10,35 @@ pub enum LeftOut {
         /// The variable to set before a run.
         variable: String,
     },
+    /// More texts under the name of a secret than get variables: one variable stands for the rest of them.
+    SharedVariable {
+        /// Name of the header, field or parameter that holds them.
+        name: String,
+        /// The variable that is sent in place of each.
+        variable: String,
+        /// How many texts have no variable of their own.
+        others: usize,
+    },
     /// A body that may hold a secret under this name, written as it was.
     SecretInBody {
         /// The request.
         request: String,
         /// Name of the field.
         name: String,
+    },
+    /// An example of a parameter that may hold a secret under this name, written as it was.
+    SecretInParameter {
+        /// Name of the parameter.
+        parameter: String,
+        /// Name of the field.
+        name: String,
+    },
+    /// All examples of a parameter but the first: with secrets in them, they are no list to choose from.
+    Examples {
+        /// Name of the parameter.
+        parameter: String,
+        /// How many.
+        others: usize,
     },
     /// Bodies were written as they were: what is secret in them has no name that says so.
     Bodies,
@@ -121,6 +144,11 @@ pub enum LeftOut {
     /// Bodies of which no example tells all.
     MadeUp {
         /// How many requests have one.
+        requests: usize,
+    },
+    /// Requests into which too much would be copied that they share with others.
+    Copies {
+        /// How many.
         requests: usize,
     },
     /// The server's certificate is not checked.

@@ -4,16 +4,18 @@
 //! Text in, an [`Imported`] workload out, which writes itself as a scenario file. What is left out, or could not be kept
 //! as it was, is listed as data ([`LeftOut`]); `report` has the words. A secret is known by its name, or by that
 //! of the list or object that it lies in: the file takes it from the environment. One that cannot be replaced in a body, such
-//! as a number, stays there and is listed.
+//! as a number, stays there and is listed. What a scenario repeats of a text is limited.
 
 mod curl;
 mod draft;
 mod error;
 mod har;
+mod json_text;
 mod left_out;
 mod openapi;
 mod scenario;
 mod secrets;
+mod variables;
 #[cfg(feature = "yaml")]
 mod yaml;
 
@@ -27,6 +29,9 @@ pub use left_out::{LeftOut, Why};
 pub use scenario::{Body, Imported, Request, Value};
 pub use secrets::is_secret;
 
+/// The most that is copied of what several requests share, in bytes: of bodies, of values, and of everything else.
+const COPIED_BYTES_MAX: usize = 16 << 20;
+
 /// Reads a recording, a description or a command line, whichever of these it is. `base` is the URL of the server to keep the
 /// requests of; by default the one that most of them go to, or that the description names. For a description, a path in it
 /// replaces the one that the description gives its server.
@@ -37,7 +42,7 @@ pub fn read(text: &str, base: Option<&str>) -> Result<Imported, ImportError> {
     let text = text.trim_start_matches('\u{feff}');
     let start = text.trim_start();
     if start.starts_with("curl") {
-        return Ok(start.parse::<Curl>()?.into_scenario());
+        return start.parse::<Curl>()?.into_scenario();
     }
     if !start.starts_with('{') {
         return openapi::read(&in_yaml(text)?, base);

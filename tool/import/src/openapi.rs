@@ -13,7 +13,8 @@ use serde_json::Value as Json;
 use self::budget::Budget;
 use self::document::Document;
 use self::parameter::{Parameter, encoded, encoded_path};
-use self::sample::{Sample, text_of};
+use self::sample::{Sample, json_of, text_of};
+use crate::COPIED_BYTES_MAX;
 use crate::draft::{escaped, header, is_token};
 use crate::error::ImportError;
 use crate::left_out::{LeftOut, Why};
@@ -25,10 +26,6 @@ const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "
 
 /// What can be sent of the kinds of bodies.
 const JSON: &str = "application/json";
-
-/// The most that is copied for the bodies of all requests together, in bytes, and likewise for the values of parameters.
-/// Operations may share an example, so their number and its length multiply.
-const BYTES_MAX: usize = 16 << 20;
 
 /// Makes a request of each operation.
 pub(crate) fn read(document: &Json, base: Option<&str>) -> Result<Imported, ImportError> {
@@ -62,6 +59,10 @@ struct Reader<'a> {
     bodies: Budget,
     /// What values of parameters may still be copied.
     values: Budget,
+    /// What else may still be copied: paths, names of parameters and schemes, kinds of bodies, and that of the server.
+    others: Budget,
+    /// How many requests were left out because of that.
+    dropped: usize,
     /// How many parameters were left out because they are optional.
     optional: usize,
     /// How many bodies are made up.
@@ -79,11 +80,28 @@ impl<'a> Reader<'a> {
             None => (None, place.prefix),
         };
         let made = Imported { base, left_out: place.left_out, ..Imported::default() };
-        let (bodies, values) = (Budget::new(BYTES_MAX), Budget::new(BYTES_MAX));
-        Ok(Reader { document, prefix, made, bodies, values, optional: 0, made_up: 0, own_servers: 0 })
+        // Operations may share an example or a name, so their number and its length multiply.
+        let [bodies, values, others] = [(); 3].map(|()| Budget::new(COPIED_BYTES_MAX));
+        Ok(Reader {
+            document,
+            prefix,
+            made,
+            bodies,
+            values,
+            others,
+            dropped: 0,
+            optional: 0,
+            made_up: 0,
+            own_servers: 0,
+        })
     }
 
     fn operation(&mut self, path: &str, method: &str, item: &'a Json, operation: &'a Json) {
+        // In its path, and in its name.
+        if !self.others.spend(self.prefix.len() + 2 * path.len()) {
+            self.dropped += 1;
+            return;
+        }
         let method = method.to_ascii_uppercase();
         let mut request =
             Request { name: format!("{method} {path}"), weight: 1, method, ..Request::default() };
@@ -100,6 +118,10 @@ impl<'a> Reader<'a> {
         self.authorise(operation, &mut request, &mut query);
         if !query.is_empty() {
             request.path = format!("{}?{}", request.path, query.join("&"));
+        }
+        if self.others.is_spent() {
+            self.dropped += 1;
+            return;
         }
         let has_own_server = [item, operation].iter().any(|holder| holder.get("servers").is_some());
         self.own_servers += usize::from(has_own_server);
@@ -129,11 +151,11 @@ impl<'a> Reader<'a> {
         while let Some((before, (name, after))) = next_slot(rest) {
             path.push_str(&encoded_path(before));
             let is_it = |parameter: &&Parameter<'a>| parameter.place == "path" && parameter.name == name;
-            let texts = match parameters.iter().find(is_it) {
-                Some(parameter) => parameter.texts(&self.document, &self.values),
-                None => Parameter::in_path(name).texts(&self.document, &self.values),
+            let filled = match parameters.iter().find(is_it) {
+                Some(parameter) => self.filled(parameter),
+                None => self.filled(&Parameter::in_path(name)),
             };
-            path.push_str(&self.slot(name, texts));
+            path.push_str(&filled);
             rest = after;
         }
         path + &encoded_path(rest)
@@ -149,20 +171,47 @@ impl<'a> Reader<'a> {
             self.optional += 1;
             return;
         }
-        let texts = parameter.texts(&self.document, &self.values);
-        let slot = self.slot(name, texts);
+        // Once there, and once in its slot.
+        if !self.others.spend(2 * name.len()) {
+            return;
+        }
+        let filled = self.filled(parameter);
         match parameter.place {
-            "query" => query.push(format!("{}={slot}", encoded(name))),
-            "header" => set_header(request, name, slot),
-            _ => add_cookie(request, name, &slot),
+            "query" => query.push(format!("{}={filled}", encoded(name))),
+            "header" => set_header(request, name, filled),
+            _ => add_cookie(request, name, &filled),
         }
     }
 
-    /// What stands for one of these texts: a value, or a variable where the name says that it is a secret.
-    fn slot(&mut self, name: &str, texts: Vec<String>) -> String {
+    /// What stands for a parameter: a variable where the name says that it is a secret, and otherwise a value, or its first
+    /// example if there are secrets in them.
+    fn filled(&mut self, parameter: &Parameter<'_>) -> String {
+        let name = parameter.name;
         if is_secret(name) {
             return self.secret(name);
         }
+        let samples = parameter.samples(&self.document, &self.values);
+        let found: Vec<_> = samples.iter().flat_map(secrets_of).collect();
+        let has_texts = found.iter().any(|(_, value)| value.is_string());
+        let numbers: BTreeSet<&str> =
+            found.iter().filter(|(_, value)| value.is_number()).map(|(name, _)| *name).collect();
+        for field in numbers {
+            self.tell(LeftOut::SecretInParameter { parameter: name.to_owned(), name: field.to_owned() });
+        }
+        if !has_texts {
+            return self.slot(name, parameter.texts(&samples));
+        }
+        // Slots cannot stand in a value.
+        if samples.len() > 1 {
+            self.tell(LeftOut::Examples { parameter: name.to_owned(), others: samples.len() - 1 });
+        }
+        let first = samples.into_iter().next().unwrap_or_default();
+        let first = self.without_secrets(first, None, |reader| &reader.others);
+        parameter.in_place(json_of(&first))
+    }
+
+    /// What stands for one of these texts.
+    fn slot(&mut self, name: &str, texts: Vec<String>) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
         let plain: String = name.chars().map(plain).collect();
         let plain = if plain.is_empty() { "value".to_owned() } else { plain };
@@ -184,7 +233,9 @@ impl<'a> Reader<'a> {
             return Ok(());
         };
         let content = body.get("content").and_then(Json::as_object);
-        let is_json = |kind: &str| kind.starts_with(JSON) || kind.ends_with("+json");
+        let is_json = |kind: &str| {
+            (kind.starts_with(JSON) || kind.ends_with("+json")) && !kind.contains(char::is_control)
+        };
         let json = content.into_iter().flatten().find(|(kind, _)| is_json(kind));
         let made = json.ok_or(Why::NotJson).and_then(|(kind, media)| {
             let text = self.text(media, &request.name).ok_or(Why::TooLong)?;
@@ -192,7 +243,10 @@ impl<'a> Reader<'a> {
         });
         match made {
             Ok((kind, text)) => {
-                set_header(request, "Content-Type", kind.clone());
+                // Beyond the budget the request is left out.
+                if self.others.spend(kind.len()) {
+                    set_header(request, "Content-Type", escaped(kind));
+                }
                 request.body = Some(Body::Text(text));
             }
             Err(why) if body.get("required") == Some(&Json::Bool(true)) => return Err(why),
@@ -212,7 +266,7 @@ impl<'a> Reader<'a> {
             found.iter().filter(|(_, value)| value.is_number()).map(|(name, _)| *name).collect();
         let kept = |name: &str| LeftOut::SecretInBody { request: request.to_owned(), name: name.to_owned() };
         let kept: Vec<_> = numbers.into_iter().map(kept).collect();
-        let body = self.without_secrets(body, None);
+        let body = self.without_secrets(body, None, |reader| &reader.bodies);
         if self.bodies.is_spent() {
             return None;
         }
@@ -235,23 +289,27 @@ impl<'a> Reader<'a> {
         Some(body)
     }
 
-    /// A body in which variables stand for texts that are secrets, and nothing else stands for a value. `holder` is the name
-    /// of a secret that it lies below.
-    fn without_secrets(&mut self, body: Json, holder: Option<&str>) -> Json {
-        match (body, holder) {
+    /// JSON in which variables stand for texts that are secrets, and nothing else stands for a value. `holder` is the name
+    /// of a secret that it lies below. The length of each name counts against the budget; beyond it, texts are missing.
+    fn without_secrets(&mut self, json: Json, holder: Option<&str>, budget: fn(&Self) -> &Budget) -> Json {
+        match (json, holder) {
             (Json::Object(fields), _) => {
                 let field = |(name, value): (String, Json)| {
                     let holder = if is_secret(&name) { Some(name.as_str()) } else { holder };
-                    let value = self.without_secrets(value, holder);
+                    let value = self.without_secrets(value, holder, budget);
                     (escaped(&name), value)
                 };
                 Json::Object(fields.into_iter().map(field).collect())
             }
             (Json::Array(items), _) => {
-                Json::Array(items.into_iter().map(|item| self.without_secrets(item, holder)).collect())
+                let item = |item: Json| self.without_secrets(item, holder, budget);
+                Json::Array(items.into_iter().map(item).collect())
             }
-            // One name may be that of many texts. Beyond the budget the body is dropped.
-            (Json::String(_), Some(name)) if self.bodies.spend(name.len()) => Json::String(self.secret(name)),
+            // One name may be that of many texts.
+            (Json::String(_), Some(name)) if budget(self).spend(name.len()) => {
+                Json::String(self.secret(name))
+            }
+            (Json::String(_), Some(_)) => Json::Null,
             (Json::String(text), None) => Json::String(escaped(&text)),
             (other, _) => other,
         }
@@ -266,6 +324,10 @@ impl<'a> Reader<'a> {
             let Some(scheme) = schemes.and_then(|all| all.get(name)) else { continue };
             let scheme = self.document.resolved(scheme);
             let text = |key| scheme.get(key).and_then(Json::as_str).unwrap_or_default();
+            // Basic authentication has two variables.
+            if !self.others.spend(2 * name.len() + text("name").len()) {
+                return;
+            }
             let slot = self.secret(name);
             match (text("type"), text("in")) {
                 ("apiKey", "query") => query.push(format!("{}={slot}", encoded(text("name")))),
@@ -291,6 +353,13 @@ impl<'a> Reader<'a> {
         slot
     }
 
+    /// Lists what is left out, once.
+    fn tell(&mut self, what: LeftOut) {
+        if !self.made.left_out.contains(&what) {
+            self.made.left_out.push(what);
+        }
+    }
+
     fn finish(mut self) -> Result<Imported, ImportError> {
         if self.made.requests.is_empty() {
             return Err(ImportError::Nothing(""));
@@ -298,6 +367,7 @@ impl<'a> Reader<'a> {
         let is_change = |request: &&Request| !["GET", "HEAD", "OPTIONS"].contains(&request.method.as_str());
         let changes = self.made.requests.iter().filter(is_change).count();
         let counted = [
+            (self.dropped, LeftOut::Copies { requests: self.dropped }),
             (self.own_servers, LeftOut::OwnServers { requests: self.own_servers }),
             (self.optional, LeftOut::Optional { parameters: self.optional }),
             (self.made_up, LeftOut::MadeUp { requests: self.made_up }),

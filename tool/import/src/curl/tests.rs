@@ -60,7 +60,7 @@ fn mistakes_are_told_without_what_may_be_secret() {
 fn secrets_are_taken_from_the_environment() {
     let text = "curl 'https://h/p?page=2&api_key=k%26ey' -u 'joe:pass1' -b sid=abc -H 'X-Note: ${x}' --json \
                 '{\"user\":\"joe\",\"password\":\"hun\\\"ter2\",\"n\":1}'";
-    let imported = command(text).into_scenario();
+    let imported = command(text).into_scenario().unwrap();
     let toml = imported.to_toml("mine");
     for secret in ["pass1", "abc", "k%26ey", "k&ey", "ter2"] {
         assert!(!toml.contains(secret), "{toml}");
@@ -78,13 +78,68 @@ fn secrets_are_taken_from_the_environment() {
     assert!(["API_KEY", "COOKIE", "PASSWORD", "PASSWORD_2"].into_iter().all(told));
 }
 
+/// It became a scenario without a request, which nothing reads.
+#[test]
+fn a_body_that_looks_like_a_file_is_refused() {
+    let refused = command("curl --data-raw '@x' h").into_scenario().unwrap_err();
+    assert!(refused.to_string().contains("begins with `@`"), "{refused}");
+}
+
+/// A scenario with that URL was refused when it was read again.
+#[test]
+fn port_0_is_refused() {
+    assert_eq!(fault("curl http://h:0/"), CurlError::Url(url::ParseError::InvalidPort));
+}
+
+/// A long body was copied for each of thousands of URLs.
+#[test]
+fn what_is_sent_to_many_urls_is_not_copied_without_limit() {
+    let urls: String = (0..40).map(|number| format!(" h/{number}")).collect();
+    let text = format!("curl -d {} {urls}", "x".repeat(1 << 20));
+    let imported = command(&text).into_scenario().unwrap();
+    assert_eq!(imported.requests.len(), 15);
+    assert!(imported.left_out.contains(&LeftOut::Copies { requests: 25 }));
+}
+
+/// What lay under a name was replaced wherever the same characters stood in the text, and not where that name came twice or
+/// the text was written with escapes.
+#[test]
+fn secrets_in_json_are_replaced_where_they_stand() {
+    let body = r#"{"token":",","password":"s3cret","a":["b","c"],"password":"s3cr\u0065t2","copy":"s3cret","n":"${x}"}"#;
+    let imported = command(&format!("curl --json '{body}' h")).into_scenario().unwrap();
+    let expected = r#"{"token":"${token}","password":"${password}","a":["b","c"],"password":"${password_2}","copy":"${password}","n":"$${x}"}"#;
+    assert!(imported.requests[0].body == Some(Body::Text(expected.into())), "{}", imported.to_toml("x"));
+}
+
+/// Lines of JSON, as in bulk requests, and lists in hundreds of others were taken for no JSON, and kept what they held.
+#[test]
+fn secrets_in_lines_of_json_and_deep_in_lists_are_replaced() {
+    let lines = command(
+        "curl --data-raw $'{\"token\":\"s3cret\"}\\n{\"a\":{\"pwd\":\"s3cret2\"}}' -H 'Content-Type: a/b' h",
+    );
+    let lines = lines.into_scenario().unwrap();
+    let expected = "{\"token\":\"${token}\"}\n{\"a\":{\"pwd\":\"${pwd}\"}}";
+    assert!(lines.requests[0].body == Some(Body::Text(expected.into())), "{}", lines.to_toml("x"));
+    let (open, close) = ("[".repeat(300), "]".repeat(300));
+    let deep = command(&format!("curl --json '{open}{{\"token\":\"s3cret\"}}{close}' h"));
+    assert!(!deep.into_scenario().unwrap().to_toml("x").contains("s3cret"));
+}
+
+/// `user%5Bpin%5D`, and the like.
+#[test]
+fn the_name_of_a_secret_may_be_percent_encoded() {
+    let curl = command("curl 'http://h/?%5Bpin%5D=1234&%70wd=x1' -d 'a%5Bpassword%5D=s3cret'");
+    let toml = curl.into_scenario().unwrap().to_toml("x");
+    assert!(!toml.contains("1234") && !toml.contains("x1") && !toml.contains("s3cret"), "{toml}");
+}
+
 proptest! {
     #[test]
     fn any_words_are_read_or_refused_without_panic(
         text in "curl( (-[a-zA-Z#]{1,3}|--[a-z-]{1,12}|[ -~é]{0,12}|'[^']{0,9}'|\\$'[ -~]{0,9}')){0,6}"
     ) {
         if let Ok(curl) = text.parse::<Curl>() {
-            let _ = curl.into_scenario().to_toml("x");
+            let _ = curl.into_scenario().map(|imported| imported.to_toml("x"));
         }
     }
 }

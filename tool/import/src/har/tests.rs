@@ -89,6 +89,33 @@ fn secrets_in_lists_and_objects_are_replaced_or_told() {
     }
 }
 
+/// Thousands of texts under one name became as many variables, each of which was to be set before a run.
+#[test]
+fn many_secrets_of_one_name_have_a_few_variables() {
+    let entries: Vec<String> = (0..2_000)
+        .map(|number| {
+            let headers = format!(r#","headers":[{{"name":"X-CSRF-Token","value":"s3cret{number}"}}]"#);
+            entry("GET", "http://h/", 200, &headers)
+        })
+        .collect();
+    let imported = read(&recording(&entries), None).unwrap();
+    assert_eq!((imported.values.len(), imported.requests.len()), (16, 16));
+    assert_eq!(imported.requests[15].weight, 1_985);
+    let (name, variable) = ("X-CSRF-Token".to_owned(), "X_CSRF_TOKEN_16".to_owned());
+    assert!(imported.left_out.contains(&LeftOut::SharedVariable { name, variable, others: 1_984 }));
+    assert!(!imported.to_toml("x").contains("s3cret"));
+}
+
+/// A long name was written for each of the texts below it.
+#[test]
+fn the_name_of_a_secret_is_cut_where_it_stands_for_its_texts() {
+    let name = format!("token{}", "x".repeat(10_000));
+    let body = serde_json::json!({name: vec!["s"; 1_000]}).to_string();
+    let data = serde_json::json!({"mimeType": "application/json", "text": body});
+    let text = recording(&[entry("POST", "http://h/", 200, &format!(r#","postData":{data}"#))]);
+    assert!(read(&text, None).unwrap().to_toml("x").len() < 200_000);
+}
+
 /// Name, path, headers and body of a request.
 type Written<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>, &'a str);
 

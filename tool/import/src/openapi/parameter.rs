@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 
 use super::budget::Budget;
 use super::document::Document;
-use super::sample::{Sample, text_of};
+use super::sample::{Sample, json_of, text_of};
 
 /// Headers that a description says nothing about as parameters.
 const IGNORED: [&str; 3] = ["accept", "authorization", "content-type"];
@@ -44,21 +44,29 @@ impl<'a> Parameter<'a> {
         self.place == "header" && IGNORED.iter().any(|ignored| self.name.eq_ignore_ascii_case(ignored))
     }
 
+    /// The kind of body whose text it is, if it is one.
+    fn media(&self) -> Option<&'a Json> {
+        self.described.get("content")?.as_object()?.values().next()
+    }
+
     /// What it can be: its examples as far as the budget goes, or a value that its schema allows. There is always one.
-    pub(super) fn texts(&self, document: &Document<'a>, budget: &Budget) -> Vec<String> {
-        // It has a schema, or else a kind of body whose text it is.
-        let content = self.described.get("content").and_then(Json::as_object);
-        let media = content.and_then(|all| all.values().next());
-        let holder = media.unwrap_or(self.described);
+    pub(super) fn samples(&self, document: &Document<'a>, budget: &Budget) -> Vec<Json> {
+        let holder = self.media().unwrap_or(self.described);
         let given = examples(document, holder).into_iter();
         let mut samples: Vec<Json> = given.filter_map(|example| budget.copy(example)).collect();
         if samples.is_empty() {
             let sample = Sample::new(document, budget);
             samples.push(sample.of(holder.get("schema").unwrap_or(&Json::Null)));
         }
+        samples
+    }
+
+    /// The texts that these are sent as. There is always one.
+    pub(super) fn texts(&self, samples: &[Json]) -> Vec<String> {
+        let is_body = self.media().is_some();
         let is_repeated = self.place == "query" && self.described.get("explode") != Some(&Json::Bool(false));
         let texts = samples.iter().flat_map(|sample| match sample {
-            sample if media.is_some() => vec![sample.to_string()],
+            sample if is_body => vec![json_of(sample)],
             // Its name would stand before each of them: one is sent.
             Json::Array(items) if is_repeated => items.iter().map(text_of).collect(),
             sample => vec![text_of(sample)],
@@ -68,6 +76,11 @@ impl<'a> Parameter<'a> {
             texts.push(String::new());
         }
         texts
+    }
+
+    /// What stands in its place for this text, in which `${` begins a slot, and `$${` is a text.
+    pub(super) fn in_place(&self, text: String) -> String {
+        if ["path", "query"].contains(&self.place) { encoded_but_slots(&text) } else { text }
     }
 }
 
@@ -85,7 +98,38 @@ pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
+/// The same, of a text with slots, which are encoded when they are filled in.
+fn encoded_but_slots(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        rest = match (before.strip_suffix('$'), after.split_once('}')) {
+            (None, Some((name, after))) => {
+                out.push_str(&format!("{}${{{name}}}", encoded(before)));
+                after
+            }
+            (literal, _) => {
+                out.push_str(&encoded(literal.unwrap_or(before)));
+                out.push_str(&encoded("${"));
+                after
+            }
+        };
+    }
+    out + &encoded(rest)
+}
+
 /// A part of a path, percent-encoded.
 pub(super) fn encoded_path(text: &str) -> String {
     utf8_percent_encode(text, KEPT_IN_PATHS).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_not_encoded_and_what_only_looks_like_one_is() {
+        assert_eq!(encoded_but_slots("{\"a b\":\"${x}\"}"), "%7B%22a%20b%22%3A%22${x}%22%7D");
+        assert_eq!(encoded_but_slots("$${x}${y}$"), "%24%7Bx%7D${y}%24");
+        assert_eq!(encoded_but_slots("a${"), "a%24%7B");
+    }
 }

@@ -23,6 +23,16 @@ pub(super) fn text_of(value: &Json) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
+/// A value as JSON, without characters that steer a terminal or end a line.
+pub(super) fn json_of(value: &Json) -> String {
+    let text = value.to_string();
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let written = |c: char| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    text.chars().map(written).collect()
+}
+
 /// Makes up one value.
 pub(super) struct Sample<'a, 'd> {
     document: &'d Document<'a>,
@@ -207,5 +217,8 @@ mod tests {
         assert_eq!(text_of(&json!("a\nb")), "ab");
         assert_eq!(text_of(&json!(["a", 1])), "a,1");
         assert_eq!(text_of(&json!({"a": 1})), r#"{"a":1}"#);
+        let steering = json!(["\n\u{7f}\u{9b}"]);
+        assert_eq!(json_of(&steering), r#"["\n\u007f\u009b"]"#);
+        assert_eq!(serde_json::from_str::<Json>(&json_of(&steering)).unwrap(), steering);
     }
 }

@@ -49,10 +49,13 @@ fn described(servers: Option<&Json>) -> Result<Place, ImportError> {
     if url.contains('{') {
         return Ok(Place::default());
     }
-    let Ok(below) = Url::parse(NOWHERE).and_then(|nowhere| nowhere.join(&url)) else {
+    // What is below no server has no path: `mailto:`, and the like.
+    let below = Url::parse(NOWHERE).and_then(|nowhere| nowhere.join(&url)).ok();
+    let Some(below) = below.filter(|below| !below.cannot_be_a_base()) else {
         return Ok(Place::default());
     };
-    let whole = Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let is_server = |url: &Url| matches!(url.scheme(), "http" | "https") && url.port() != Some(0);
+    let whole = Url::parse(&url).ok().filter(is_server);
     let origin = whole.map(|url| url.origin().ascii_serialization());
     Ok(Place { origin, prefix: below.path().trim_end_matches('/').to_owned(), left_out })
 }
@@ -115,6 +118,15 @@ mod tests {
         assert_eq!(at("wss://api.example/v1", None), (None, "/v1".into()));
         assert_eq!(place(None, None), Ok(Place::default()));
         assert!(place(None, Some("h")).is_err());
+    }
+
+    /// Paths then began with no slash, or with a server that nothing can be sent to.
+    #[test]
+    fn what_is_no_server_is_none() {
+        for url in ["mailto:a@example.com", "data:text/plain,a b", "urn:example:a"] {
+            assert_eq!(at(url, None), (None, String::new()), "{url}");
+        }
+        assert_eq!(at("http://h:0/v1", None), (None, "/v1".into()));
     }
 
     #[test]

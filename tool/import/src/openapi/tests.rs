@@ -153,6 +153,64 @@ fn secrets_below_a_name_are_replaced_and_numbers_are_told() {
     assert_eq!(kept, ["pin", "session", "tokens"].map(in_body));
 }
 
+/// An example of a parameter kept what lies under the names of secrets.
+#[test]
+fn secrets_in_examples_of_parameters_are_not_kept() {
+    let example = json!({"user": {"token": "s3cret"}});
+    let one = json!({"application/json": {"example": example}});
+    let examples = json!({"a": {"value": example}, "b": {"value": 1}});
+    let operation = json!({"parameters": [
+        {"name": "filter", "in": "query", "required": true, "content": one},
+        {"name": "X-Filter", "in": "header", "required": true, "content": {"application/json": {"examples": examples}}},
+        {"name": "of", "in": "query", "required": true, "schema": {"example": [{"session": ["s3cret"]}]}},
+        {"name": "with", "in": "query", "required": true, "schema": {"example": {"pin": 12}}},
+    ]});
+    let imported = read(&with_operation(operation), None).unwrap();
+    assert!(!imported.to_toml("x").contains("s3cret"), "{}", imported.to_toml("x"));
+    let request = &imported.requests[0];
+    let filter = "filter=%7B%22user%22%3A%7B%22token%22%3A%22${auth_token}%22%7D%7D";
+    let of = "of=%5B%7B%22session%22%3A%5B%22${auth_session}%22%5D%7D%5D";
+    assert_eq!(request.path, format!("/a?{filter}&{of}&with=${{with}}"));
+    assert_eq!(request.headers, [("X-Filter".into(), r#"{"user":{"token":"${auth_token}"}}"#.into())]);
+    for what in [
+        LeftOut::Secret { name: "token".into(), variable: "AUTH_TOKEN".into() },
+        LeftOut::Examples { parameter: "X-Filter".into(), others: 1 },
+        LeftOut::SecretInParameter { parameter: "with".into(), name: "pin".into() },
+    ] {
+        assert!(told(&imported, &what), "{what:?}: {:?}", imported.left_out);
+    }
+}
+
+/// The scenario was then one that nothing reads.
+#[test]
+fn characters_that_a_scenario_cannot_hold_are_written_otherwise_or_left_out() {
+    let parameter =
+        json!({"name": "q", "in": "query", "required": true, "content": {"a/b": {"example": "\u{7f}"}}});
+    let of = |kind: &str| {
+        let body = json!({"content": {kind: {"example": 1}}});
+        read(&with_operation(json!({"parameters": [parameter], "requestBody": body})), None).unwrap()
+    };
+    let imported = of("application/json; a=${b}");
+    assert_eq!(imported.requests[0].headers, [("Content-Type".into(), "application/json; a=$${b}".into())]);
+    assert!(imported.values.contains(&("q".into(), Value::Items(vec![r#""\u007f""#.into()]))));
+    let body = LeftOut::Body { request: "POST /a".into(), why: Why::NotJson };
+    assert!(told(&of("application/json\n"), &body));
+}
+
+/// A long kind of body that operations share by reference.
+#[test]
+fn what_operations_share_is_not_copied_for_each_of_them() {
+    let kind = format!("application/json; x={}", "x".repeat(1 << 20));
+    let body = json!({"$ref": "#/components/requestBodies/Long"});
+    let path = |at: usize| (format!("/{at:02}"), json!({"post": {"requestBody": body}}));
+    let paths: serde_json::Map<_, _> = (0..20).map(path).collect();
+    let long = json!({"content": {kind: {"example": 1}}});
+    let api = json!({"openapi": "3.0.0", "paths": paths, "components": {"requestBodies": {"Long": long}}});
+    let imported = read(&api, None).unwrap();
+    assert_eq!(imported.requests.len(), 15);
+    assert!(told(&imported, &LeftOut::Copies { requests: 5 }));
+}
+
 /// An example of 5 MiB that a hundred operations share: three bodies fit.
 #[test]
 fn a_long_example_is_not_copied_for_every_operation() {

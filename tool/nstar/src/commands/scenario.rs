@@ -49,7 +49,7 @@ fn import(flags: &Import) -> Result<Exit, Failure> {
 
 fn imported(flags: &Import) -> Result<Imported, Failure> {
     if let Some(curl) = &flags.from_curl {
-        return Ok(curl.clone().into_scenario());
+        return curl.clone().into_scenario().map_err(Failure::usage);
     }
     let path = flags.file.as_deref().unwrap_or(Path::new("-"));
     // Read as the other URLs are, whose errors do not repeat them.

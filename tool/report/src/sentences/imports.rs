@@ -8,9 +8,18 @@ pub(crate) fn left_out(what: &LeftOut) -> String {
         LeftOut::Secret { name, variable } => {
             format!("the secret `{name}` is not in the file: set it before a run with `export {variable}=..`")
         }
+        LeftOut::SharedVariable { name, variable, others } => format!(
+            "{others} more texts of the secret `{name}` have no variable of their own: ${variable} is sent in place of each"
+        ),
         LeftOut::SecretInBody { request, name } => {
             format!("the body of `{request}` holds `{name}`, which may be a secret, as it was")
         }
+        LeftOut::SecretInParameter { parameter, name } => {
+            format!("an example of `{parameter}` holds `{name}`, which may be a secret, as it was")
+        }
+        LeftOut::Examples { parameter, others } => format!(
+            "`{parameter}` is always its first example: with a secret in one, {others} more cannot be drawn from"
+        ),
         LeftOut::Bodies => {
             "bodies are as they were: look whether they hold a secret that no name tells".to_owned()
         }
@@ -72,6 +81,10 @@ pub(crate) fn left_out(what: &LeftOut) -> String {
         LeftOut::MadeUp { requests } => {
             format!("requests with bodies made up from schemas, which the server may not take: {requests}")
         }
+        LeftOut::Copies { requests } => format!(
+            "{} left out: what they share with others would be copied to more than 16 MiB",
+            requests_of(*requests)
+        ),
         LeftOut::Insecure => {
             "the scenario does not say that any certificate will do: give -k to nstar".to_owned()
         }
