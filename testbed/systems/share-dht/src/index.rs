@@ -11,7 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, text::encode},
+    registry::Registry,
+};
 use share::{
     entry::{Entry, Query, SearchResult},
     interfaces::{Index, IndexError, OpenIndex},
@@ -91,8 +95,36 @@ impl Dht {
         self.listen
     }
 
+    /// Returns its metrics in the text form of OpenMetrics, for programs that have no server with a `/metrics`.
+    ///
+    /// # Errors
+    /// A metric that cannot be encoded.
+    pub fn metrics_text(&self) -> Result<String, fmt::Error> {
+        let (mut text, mut registry) = (String::new(), Registry::default());
+        registry.register_collector(Box::new(Counted(Arc::clone(&self.node))));
+        encode(&mut text, &registry)?;
+        Ok(text)
+    }
+
     fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
+    }
+}
+
+/// The metrics of a peer.
+#[derive(Debug)]
+struct Counted(Arc<PeerNode>);
+
+impl Counted {
+    fn show(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Self(node) = self;
+        node.metrics.show(encoder, (node.routing.table.len(), node.records()))
+    }
+}
+
+impl Collector for Counted {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.show(&mut encoder)
     }
 }
 
@@ -200,7 +232,7 @@ impl Index for Dht {
     }
 
     fn encode_metrics(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        self.node.metrics.show(encoder, (self.node.routing.table.len(), self.node.records()))
+        Counted(Arc::clone(&self.node)).show(encoder)
     }
 }
 

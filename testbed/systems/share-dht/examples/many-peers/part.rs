@@ -1,7 +1,7 @@
 //! Some of the peers, in one process: each a part of the index as the product runs it. Commands come on standard input.
 
 use std::{
-    fmt, fs, io,
+    fs, io,
     net::{Ipv4Addr, SocketAddr},
     process, slice,
     sync::{Arc, mpsc},
@@ -9,11 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, text::encode},
-    registry::Registry,
-};
 use rustix::time::{ClockId, clock_gettime};
 use share::{
     Content,
@@ -49,16 +44,6 @@ impl Figures {
             descriptors: self.descriptors + other.descriptors,
             messages: self.messages + other.messages,
         }
-    }
-}
-
-/// What a peer counts, as `/metrics` shows it.
-#[derive(Debug)]
-struct Counted(Arc<Dht>);
-
-impl Collector for Counted {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.encode_metrics(&mut encoder)
     }
 }
 
@@ -156,7 +141,7 @@ impl Part {
     }
 
     fn figures(&self) -> Result<Figures> {
-        let counts = self.peers.iter().map(counts).collect::<Result<Vec<_>>>()?;
+        let counts = self.peers.iter().map(|peer| peer.metrics_text()).collect::<Result<Vec<_>, _>>()?;
         let sum = |name: &str| counts.iter().map(|counts| figure(counts, name)).sum::<f64>();
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         Ok(Figures {
@@ -199,21 +184,13 @@ fn open(join: Option<SocketAddr>) -> Result<Dht> {
 
 fn wait_until_joined(peer: &Arc<Dht>) -> Result<()> {
     let begun = Instant::now();
-    while figure(&counts(peer)?, "dht_peers") == 0.0 {
+    while figure(&peer.metrics_text()?, "dht_peers") == 0.0 {
         if begun.elapsed() > PATIENCE {
             return Err(format!("a peer reached no other within {} s", PATIENCE.as_secs()).into());
         }
         thread::sleep(Duration::from_millis(5));
     }
     Ok(())
-}
-
-/// The metrics of a peer, as text.
-fn counts(peer: &Arc<Dht>) -> Result<String> {
-    let (mut text, mut registry) = (String::new(), Registry::default());
-    registry.register_collector(Box::new(Counted(Arc::clone(peer))));
-    encode(&mut text, &registry)?;
-    Ok(text)
 }
 
 /// A metric, summed over its labels.

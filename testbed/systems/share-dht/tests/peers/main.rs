@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::{
-    fmt,
     net::SocketAddr,
     path::Path,
     sync::Arc,
@@ -10,11 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, text::encode},
-    registry::Registry,
-};
 use share::{
     Content,
     entry::{Entry, Query},
@@ -40,16 +34,6 @@ fn options(join: &[SocketAddr]) -> Options {
     let mut options = Options::new("127.0.0.1:0".parse().unwrap());
     options.bootstrap = join.to_vec();
     options
-}
-
-/// What a part of the index counts, as `/metrics` shows it.
-#[derive(Debug)]
-struct Counted(Arc<Dht>);
-
-impl Collector for Counted {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.0.encode_metrics(&mut encoder)
-    }
 }
 
 /// A peer whose files can be had at a port that stands for it.
@@ -80,10 +64,7 @@ impl Peer {
 
     /// A figure of its `/metrics`.
     fn counts(&self, name: &str) -> u64 {
-        let mut text = String::new();
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(Counted(Arc::clone(&self.dht))));
-        encode(&mut text, &registry).unwrap();
+        let text = self.dht.metrics_text().unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
         line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
     }
