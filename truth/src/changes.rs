@@ -17,6 +17,12 @@ const CHANGES: &str = include_str!("../changes.toml");
 /// How far a predicted throughput may be from the measured one.
 const THROUGHPUT_TOLERANCE: f64 = 0.10;
 
+/// How far a predicted p95 may be from the measured one to count as near.
+const P95_TOLERANCE: f64 = 0.25;
+
+/// With fewer response times, the largest of them may well be below p95.
+const P95_SAMPLES_MIN: u64 = 59;
+
 /// The share of changes that have to be predicted right.
 const HELD_MIN: f64 = 0.9;
 
@@ -75,6 +81,8 @@ pub struct Outcome {
     users: [f64; 3],
     /// Throughput that was predicted for the measured N*, and what was measured there.
     at: Option<(f64, f64)>,
+    /// p95 that was predicted for the measured N*, and what was measured there, microseconds; absent where either is not known.
+    p95_us: Option<(f64, f64)>,
     measured: Said,
 }
 
@@ -84,6 +92,11 @@ impl Outcome {
         let max = self.throughput[0] / self.measured.throughput - 1.0;
         let at = self.at.map_or(0.0, |(predicted, measured)| predicted / measured - 1.0);
         if at.abs() > max.abs() { at } else { max }
+    }
+
+    /// How far the predicted p95 is from the measured one, as a share.
+    fn error_of_p95(&self) -> Option<f64> {
+        self.p95_us.map(|(predicted, measured)| predicted / measured - 1.0)
     }
 
     /// Whether the measured N* lies within the predicted interval.
@@ -103,8 +116,7 @@ impl Outcome {
 /// Where a file is missing, or nothing was predicted.
 pub fn outcome(change: &Change, folder: &Path, nstar: &Path) -> Result<Outcome, Trouble> {
     let run = json(&folder.join(format!("{}.json", change.name)))?;
-    let measured = Said::read(&run)?;
-    let users = measured.users.unwrap_or(1);
+    let users = users(&Said::read(&run)?);
     let output = Command::new(nstar)
         .arg("predict")
         .arg(folder.join(format!("{}.json", change.case)))
@@ -116,18 +128,37 @@ pub fn outcome(change: &Change, folder: &Path, nstar: &Path) -> Result<Outcome, 
     let said = || String::from_utf8_lossy(&output.stderr).into_owned();
     let failed = |_| Trouble::Failed { program: "nstar predict".into(), said: said() };
     let found: Value = serde_json::from_slice(&output.stdout).map_err(failed)?;
+    compared(change, &found, &run)
+}
+
+/// The number of users for which response times and throughput are compared.
+fn users(measured: &Said) -> u64 {
+    measured.users.unwrap_or(1)
+}
+
+/// What was predicted beside the run file of the changed server.
+fn compared(change: &Change, found: &Value, run: &Value) -> Result<Outcome, Trouble> {
+    let measured = Said::read(run)?;
+    let users = users(&measured);
     let after = &found["after"];
-    let point = list(&found["curve"]).find(|point| point["users"].as_u64() == Some(users));
-    let step = list(&run["steps"]).find(|step| step["users"].as_u64() == Some(users));
-    let predicted = point.and_then(|point| point["throughput_per_s"]["value"].as_f64());
-    let at = predicted.zip(step.and_then(|step| step["throughput_per_s"].as_f64()));
+    let (point, step) = (with_users(&found["curve"], users), with_users(&run["steps"], users));
+    let predicted = |figure: &str| point.and_then(|point| point[figure]["value"].as_f64());
+    let throughput_per_s = step.and_then(|step| step["throughput_per_s"].as_f64());
     Ok(Outcome {
         change: change.clone(),
         throughput: estimate(&after["throughput_max_per_s"]),
         users: estimate(&after["users_at_saturation"]),
-        at,
+        at: predicted("throughput_per_s").zip(throughput_per_s),
+        p95_us: predicted("p95_us").zip(step.and_then(p95_us)),
         measured,
     })
+}
+
+/// The measured p95 of a step. `None` where there were too few responses.
+fn p95_us(step: &Value) -> Option<f64> {
+    let time = &step["response_time_us"];
+    let enough = time["samples"].as_u64().is_some_and(|samples| samples >= P95_SAMPLES_MIN);
+    time["p95"].as_f64().filter(|us| enough && *us > 0.0)
 }
 
 fn json(path: &Path) -> Result<Value, Trouble> {
@@ -139,6 +170,11 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
+/// The point of a curve, or the step of a run, with so many users.
+fn with_users(all: &Value, users: u64) -> Option<&Value> {
+    list(all).find(|one| one["users"].as_u64() == Some(users))
+}
+
 /// The figure and both ends of its interval.
 fn estimate(value: &Value) -> [f64; 3] {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
@@ -148,24 +184,34 @@ fn estimate(value: &Value) -> [f64; 3] {
 /// The table of predictions beside measurements, in Markdown, with a sum below.
 pub fn table(outcomes: &[Outcome]) -> String {
     let mut text =
-        "| change | predicted with | X predicted | X measured | N* predicted | N* measured | error of X |\n\
-                    |---|---|---|---|---|---|---|\n"
+        "| change | predicted with | X predicted | X measured | N* predicted | N* measured | error of X | \
+                    p95 predicted, ms | p95 measured, ms | error of p95 |\n\
+                    |---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
-    for of in outcomes {
-        let [x, low, high] = of.throughput;
-        let [users, fewest, most] = of.users;
-        let measured = of.measured.users.map_or("?".to_owned(), |users| users.to_string());
-        let mark = if of.holds_users() { "" } else { " (!)" };
-        text += &format!(
-            "| {} | `{}` | {x:.1} ({low:.1}–{high:.1}) | {:.1} | {users:.0} ({fewest:.0}–{most:.0}) | {measured}{mark} | {:+.1} % |\n",
-            of.change.name,
-            of.change.predict.join(" "),
-            of.measured.throughput,
-            of.error() * 100.0
-        );
-    }
+    outcomes.iter().for_each(|of| text += &row(of));
     let held = outcomes.iter().filter(|of| of.holds()).count();
-    text + &format!("\nX within 10 % and N* within its interval: {held} of {}.\n", outcomes.len())
+    text += &format!("\nX within 10 % and N* within its interval: {held} of {}.\n", outcomes.len());
+    let errors: Vec<f64> = outcomes.iter().filter_map(Outcome::error_of_p95).collect();
+    let near = errors.iter().filter(|error| error.abs() <= P95_TOLERANCE).count();
+    text + &format!("p95 at the measured N* within 25 %: {near} of {} where it is predicted.\n", errors.len())
+}
+
+fn row(of: &Outcome) -> String {
+    let [x, low, high] = of.throughput;
+    let [users, fewest, most] = of.users;
+    let measured = of.measured.users.map_or("?".to_owned(), |users| users.to_string());
+    let mark = if of.holds_users() { "" } else { " (!)" };
+    let p95 = of.p95_us.zip(of.error_of_p95()).map(|((predicted, measured), error)| {
+        format!("{:.1} | {:.1} | {:+.1} %", predicted / 1e3, measured / 1e3, error * 100.0)
+    });
+    format!(
+        "| {} | `{}` | {x:.1} ({low:.1}–{high:.1}) | {:.1} | {users:.0} ({fewest:.0}–{most:.0}) | {measured}{mark} | {:+.1} % | {} |\n",
+        of.change.name,
+        of.change.predict.join(" "),
+        of.measured.throughput,
+        of.error() * 100.0,
+        p95.as_deref().unwrap_or("– | – | –")
+    )
 }
 
 /// Whether as many were predicted right as have to be.
@@ -176,6 +222,8 @@ pub fn well(outcomes: &[Outcome]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::case;
 
@@ -191,5 +239,37 @@ mod tests {
             let changed = change.changed(case);
             assert!(changed.tiers != case.tiers || changed.nstar != case.nstar, "{}", change.name);
         }
+    }
+
+    /// A prediction with a p95 of 52 ms for 8 users, beside a run with 50 ms.
+    fn with_p95(samples: u64) -> Outcome {
+        let estimate = |value: f64| json!({ "value": value, "ci": [value - 1.0, value + 1.0] });
+        let point = json!({ "users": 8, "throughput_per_s": estimate(400.0), "p95_us": estimate(52e3) });
+        let after = json!({ "throughput_max_per_s": estimate(401.0), "users_at_saturation": estimate(8.0) });
+        let bottleneck = json!({ "kind": "worker-pool", "holder": "server (pid 12)", "confidence": 0.98 });
+        let step = json!({
+            "users": 8, "throughput_per_s": 399.0, "response_time_us": { "p95": 50e3, "p99": 60e3, "samples": samples },
+        });
+        let verdict =
+            json!({ "users_at_saturation": 8, "throughput_max_per_s": 400.0, "bottleneck": bottleneck });
+        let run = json!({ "elapsed_s": 9.0, "verdict": verdict, "steps": [step] });
+        let cases = case::all().expect("the list");
+        let (change, _) = all(&cases).expect("the list of changes").remove(0);
+        compared(&change, &json!({ "after": after, "curve": [point] }), &run).expect("a run file")
+    }
+
+    #[test]
+    fn p95_is_compared_where_both_sides_know_it() {
+        let text = table(&[with_p95(1_600), with_p95(58)]);
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains("`--workers")).collect();
+        assert!(rows[0].ends_with("| 52.0 | 50.0 | +4.0 % |"), "{text}");
+        assert!(rows[1].ends_with("| – | – | – |"), "{text}");
+        assert!(
+            text.ends_with("p95 at the measured N* within 25 %: 1 of 1 where it is predicted.\n"),
+            "{text}"
+        );
+        let columns: Vec<usize> =
+            text.lines().filter(|line| line.starts_with('|')).map(|line| line.matches('|').count()).collect();
+        assert_eq!(columns, [11; 4], "{text}");
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use analysis::counters::{Counters, ThreadLook};
+use analysis::doctor::Facts;
 use analysis::run::AgentTrouble;
 
 use crate::alignment::{Alignment, Ping};
 use crate::allowance::{Allowance, Exceeded};
 use crate::arrived::Arrived;
-use crate::protocol::{About, NotFound, Report, Unseen};
+use crate::protocol::{About, NotFound, Profiled, Report, Unseen, bounded};
 
 /// Pings without an answer that are remembered.
 const UNANSWERED_MAX: usize = 16;
@@ -27,6 +28,10 @@ pub(crate) struct Kept {
     pub(crate) watching: (u64, Vec<Result<std::net::SocketAddr, NotFound>>),
     /// What it said last that it may not see.
     pub(crate) unseen: Unseen,
+    /// The last facts of its host, with how many there were.
+    pub(crate) facts: (u64, Facts),
+    /// How many profiles were asked for, and the last answer.
+    pub(crate) profiles: (u64, Option<Profiled>),
     pub(crate) pongs: u64,
     /// Why nothing more comes, if that is so.
     pub(crate) ended: Option<AgentTrouble>,
@@ -51,6 +56,8 @@ impl Kept {
             about: None,
             watching: (0, Vec::new()),
             unseen: Unseen::default(),
+            facts: (0, Facts::default()),
+            profiles: (0, None),
             pongs: 0,
             ended: None,
             arrived: Arrived::default(),
@@ -92,6 +99,8 @@ impl Kept {
             Report::About(about) => self.about = Some(about.fit_to_be_shown()),
             Report::Watching(found) => self.watching = (self.watching.0 + 1, found),
             Report::Unseen(unseen) => self.add_unseen(unseen),
+            Report::Facts(facts) => self.facts = (self.facts.0 + 1, bounded(*facts)),
+            Report::Profiled(profiled) => self.profiles.1 = Some(profiled.bounded()),
             Report::Sample(sample) => self.add_sample(*sample, now_us),
             Report::Look(look) => self.add_look(look, now_us),
             Report::Pong(number, far_us) => self.add_pong(number, far_us, now_us),
@@ -253,6 +262,17 @@ mod tests {
         kept.add(sample(9_000_000), 8, 90_000).unwrap();
         let [AgentTrouble::Clock { error_us }] = kept.troubles(100_000)[..] else { panic!("{kept:?}") };
         assert!((40_000.0..40_010.0).contains(&error_us), "{error_us}");
+    }
+
+    #[test]
+    fn the_last_facts_count_and_are_cut_to_what_is_believed() {
+        let mut kept = Kept::new(0);
+        let facts =
+            |name: &str| Report::Facts(Box::new(Facts { clock: Some(name.into()), ..Facts::default() }));
+        kept.add(facts("tsc"), 8, 10).unwrap();
+        kept.add(facts("\x1b[2Jhpet"), 8, 20).unwrap();
+        let expected = Facts { clock: Some(" [2Jhpet".into()), ..Facts::default() };
+        assert_eq!(kept.facts, (2, expected));
     }
 
     proptest! {

@@ -1,25 +1,41 @@
 //! The near end: starts an agent somewhere, asks it, and keeps what it says.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use analysis::counters::{Counters, ServerAddress, ThreadLook};
-use analysis::run::{AgentTrouble, ServerUnwatched, SocketsUnread};
+use analysis::doctor::Facts;
+use analysis::profile::{HostProfile, Tier};
+use analysis::run::{AgentTrouble, ProfileTrouble, ServerUnwatched, SocketsUnread};
 use observe::monotonic_us;
 
 use crate::endpoint::Endpoint;
 use crate::kept::Kept;
 use crate::link::{ANSWER_PATIENCE, Link};
 use crate::open::Ended;
-use crate::protocol::{About, Command, NotFound};
+use crate::protocol::{About, Command, NotFound, ProfileOrder, TIERS_MAX};
 use crate::ssh::BySsh;
 use crate::trouble::StartError;
 
 /// How long to wait for a sample at the end of a measurement.
 const SAMPLE_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long an agent has to tell a profile once it was told to: reading the names of functions may take seconds.
+pub const PROFILE_PATIENCE: Duration = Duration::from_secs(20);
+
 /// What an address turned out to be where an agent runs.
 pub type Sighting = Result<SocketAddr, NotFound>;
+
+/// Facts that were asked for, as the number of answers before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked(u64);
+
+/// A profile that was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProfileAsked {
+    number: u64,
+    tiers: Vec<Tier>,
+}
 
 /// An agent that observes somewhere, until dropped.
 #[derive(Debug)]
@@ -46,6 +62,60 @@ impl Observer {
         let mut found = self.link.stream.shared.lock().watching.1.clone();
         found.truncate(addresses.len() + behind.len());
         found
+    }
+
+    /// Has it tell by what it is judged whether a server there can be measured, and does not wait for that.
+    #[must_use]
+    pub fn ask_for_facts(&self) -> Asked {
+        let asked = Asked(self.link.stream.shared.lock().facts.0);
+        self.link.stream.ask(Command::Facts);
+        asked
+    }
+
+    /// Waits for what was asked for; `None` where the agent does not answer. Their time is of its own clock.
+    #[must_use]
+    pub fn facts(&self, Asked(before): Asked) -> Option<Facts> {
+        let shared = &self.link.stream.shared;
+        let answered = shared.wait_until(ANSWER_PATIENCE, |kept| kept.facts.0 > before);
+        answered.then(|| shared.lock().facts.1.clone())
+    }
+
+    /// Has it sample tiers that it watches, for at most this long, and does not wait for that. What was asked for before is
+    /// given up.
+    #[must_use]
+    pub fn profile(&self, mut tiers: Vec<Tier>, most: Duration) -> ProfileAsked {
+        tiers.truncate(TIERS_MAX);
+        let number = {
+            let mut kept = self.link.stream.shared.lock();
+            kept.profiles.0 += 1;
+            kept.profiles.0
+        };
+        let pids = tiers.iter().map(|tier| tier.pids.clone()).collect();
+        let most_ms = u32::try_from(most.as_millis()).unwrap_or(u32::MAX);
+        self.link.stream.ask(Command::Profile(ProfileOrder { number, most_ms, tiers: pids }));
+        ProfileAsked { number, tiers }
+    }
+
+    /// Has it tell what it sampled by now, and does not wait for that.
+    pub fn end_profile(&self) {
+        self.link.stream.ask(Command::EndProfile);
+    }
+
+    /// Waits until then for what was sampled.
+    ///
+    /// # Errors
+    /// Why it is not known: the agent does not tell it, or tells what cannot be.
+    pub fn profiled(&self, asked: &ProfileAsked, until: Instant) -> Result<HostProfile, ProfileTrouble> {
+        let shared = &self.link.stream.shared;
+        let is_told =
+            |kept: &Kept| kept.profiles.1.as_ref().is_some_and(|profiled| profiled.number == asked.number);
+        if shared.wait_until(until.saturating_duration_since(Instant::now()), is_told) {
+            let told = shared.lock().profiles.1.take();
+            return told.and_then(|told| told.into_host(&asked.tiers)).ok_or(ProfileTrouble::Malformed);
+        }
+        let has_ended = shared.lock().ended.is_some();
+        let waited_s = u32::try_from(PROFILE_PATIENCE.as_secs()).ok().filter(|_| !has_ended);
+        Err(ProfileTrouble::NotAnswered { waited_s })
     }
 
     /// Where it runs.

@@ -5,11 +5,14 @@
 //! `postcard` in a frame with its length in front. Reports are compressed against the one before of their kind, which they
 //! resemble: a thread that did nothing since is a few bytes.
 
+mod facts;
 mod frame;
 mod greeting;
 mod message;
 mod packing;
+mod profile;
 
+pub(crate) use facts::bounded;
 pub use frame::{FRAME_BYTES_MAX, Frames};
 pub(crate) use greeting::in_one_line;
 pub use greeting::{GREETING_BYTES_MAX, Greeting, GreetingError, greeting};
@@ -17,10 +20,15 @@ pub use message::{
     About, Begin, Callee, Command, NotFound, Prepare, Prepared, Report, Started, Unread, Unseen,
 };
 pub use packing::{Packer, Unpacker};
+pub(crate) use profile::TIERS_MAX;
+pub use profile::{
+    Called, Cut, Hottest, Missing, OnCpu, PROFILE_BYTES_MAX, ProfileOrder, Profiled, Sleepers, Slept, Waited,
+};
 
 /// The version of what passes over the stream. It changes with any message, and with any type of
-/// [`analysis::counters`], [`analysis::ticks`] or [`load::Plan`]: a test holds the bytes of an example.
-pub const PROTOCOL: u32 = 7;
+/// [`analysis::counters`], [`analysis::ticks`], [`analysis::doctor::Facts`], [`analysis::run::Stack`] or [`load::Plan`]: a test
+/// holds the bytes of an example.
+pub const PROTOCOL: u32 = 8;
 
 /// Reasons why what came over the stream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,21 +2,25 @@
 //!
 //! It does what its standard input says and ends when that does. A thread reads commands, another passes on what the
 //! watcher sees. Where the stream takes nothing they wait, and the watcher drops what is oldest. What makes load has threads
-//! of its own.
+//! of its own, and so has what profiles.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use observe::{KernelPaths, ObserveError, Taken, Topology, Watcher, monotonic_us};
+use analysis::doctor::Facts;
+use observe::{KernelPaths, ObserveError, ProgramTables, Taken, Topology, Watcher, monotonic_us};
 use rustix::{process::geteuid, system::uname};
 
 use crate::generating::Generating;
+use crate::profiling::Profiling;
 use crate::protocol::{
-    self, About, Command, Commands, Greeting, NotFound, Packer, ProtocolError, Report, Unseen,
+    self, About, Command, Commands, Greeting, NotFound, Packer, ProfileOrder, ProtocolError, Report, Unseen,
+    bounded,
 };
 use crate::stream::named;
 
@@ -61,16 +65,19 @@ pub enum Uses {
     Observing,
 }
 
-/// Observes or makes load for whoever is at the other end of a stream, until the input ends.
+/// Observes or makes load for whoever is at the other end of a stream, until the input ends. `tables` reads the tables of
+/// programs, where this program can profile.
 ///
 /// # Errors
 /// If the other end is none, or the stream breaks.
 pub fn serve(
     uses: Uses,
+    tables: Option<ProgramTables>,
     mut input: impl Read,
     output: impl Write + Send + 'static,
 ) -> Result<(), ServeError> {
-    let mut agent = Agent { uses, output: Output::new(output), watcher: None, generating: None };
+    let output = Output::new(output);
+    let mut agent = Agent { uses, tables, output, watcher: None, generating: None, profiling: None };
     agent.output.write(protocol::greeting().as_bytes())?;
     agent.output.report(&Report::About(about()))?;
     let (mut greeting, mut greeted) = (Greeting::default(), false);
@@ -99,9 +106,11 @@ pub fn serve(
 /// What an agent has to do with.
 struct Agent {
     uses: Uses,
+    tables: Option<ProgramTables>,
     output: Output,
     watcher: Option<Arc<Watcher>>,
     generating: Option<Generating>,
+    profiling: Option<Profiling>,
 }
 
 impl Agent {
@@ -113,10 +122,30 @@ impl Agent {
             Command::LookClosely(closely) => {
                 self.watcher.iter().for_each(|watcher| watcher.look_closely(closely));
             }
+            Command::Facts => self.output.report(&Report::Facts(Box::new(self.facts())))?,
+            Command::Profile(order) => self.profile(order)?,
+            Command::EndProfile if self.profiling.iter().all(Profiling::end) => {}
+            Command::EndProfile => return Err(ServeError::TooMuch),
             Command::Prepare(_) | Command::Start(_) | Command::Begin(_) | Command::Finish => {
                 self.generate(command)?;
             }
         }
+        Ok(())
+    }
+
+    /// Profiles what is watched: of other processes nothing is told.
+    fn profile(&mut self, order: ProfileOrder) -> Result<(), ServeError> {
+        let topology = self.watcher.as_ref().map(|watcher| watcher.topology());
+        let watched = topology.iter().flat_map(|of| of.servers.iter().chain(&of.downstream));
+        let watched: BTreeSet<u32> = watched.copied().collect();
+        let profiling = match self.profiling.take() {
+            Some(profiling) => profiling,
+            None => Profiling::start(self.tables, self.output.clone())?,
+        };
+        if !profiling.begin(order, &watched) {
+            return Err(ServeError::TooMuch);
+        }
+        self.profiling = Some(profiling);
         Ok(())
     }
 
@@ -133,6 +162,13 @@ impl Agent {
         }
         self.generating = Some(generating);
         Ok(())
+    }
+
+    /// What of this host and of the watched processes may spoil a measurement, whose load comes from elsewhere.
+    fn facts(&self) -> Facts {
+        let nobody = || Topology::unseen((Ipv4Addr::UNSPECIFIED, 0).into()).with_far_load();
+        let topology = self.watcher.as_ref().map_or_else(nobody, |watcher| watcher.topology());
+        bounded(observe::facts(std::process::id(), Some(&topology)))
     }
 
     fn watch(&mut self, addresses: &[SocketAddr], behind: &[SocketAddr]) -> Result<(), ServeError> {

@@ -56,7 +56,7 @@ impl Far {
         let (mut said, output) = pipe().unwrap();
         let gate = Gate::default();
         let output = Gated(gate.clone(), output);
-        let agent = thread::spawn(move || serve(uses, input, output));
+        let agent = thread::spawn(move || serve(uses, None, input, output));
         commands.write_all(protocol::greeting().as_bytes()).unwrap();
         let (mut greeting, mut reports) = (Greeting::default(), Reports::default());
         let mut byte = [0];

@@ -11,7 +11,7 @@ mod warnings;
 
 pub use context::{Context, OutOfSight, RunKind};
 
-use self::mix::{RequestCount, mix, not_as_asked};
+use self::mix::{RequestCount, mix, named, not_as_asked};
 use crate::confirmation::confirm;
 use crate::laws::little;
 use crate::resources::LockUse;
@@ -89,7 +89,7 @@ impl Conclusion {
             profile: None,
             prepared: Vec::new(),
             verdict: self.verdict,
-            steps: self.steps,
+            steps: named(self.steps, &provenance.requests),
             topology: self.topology,
             laws: self.laws,
             models: self.models,
@@ -219,7 +219,9 @@ fn remove_non_finite(step: &mut Step) {
         &mut step.generator.useful_work,
         &mut step.generator.lag_us_p99,
     ];
-    for figure in figures {
+    let of_kinds = step.requests.iter_mut();
+    let of_kinds = of_kinds.flat_map(|of| [&mut of.throughput_per_s, &mut of.response_time_us.mean]);
+    for figure in figures.into_iter().chain(of_kinds) {
         *figure = if figure.is_finite() { figure.max(0.0) } else { 0.0 };
     }
 }

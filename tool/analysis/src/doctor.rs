@@ -1,13 +1,18 @@
 //! What on a host would spoil a measurement: facts of it, twice, a moment apart, and what they mean.
 
+mod checks;
 mod facts;
+mod observers;
 mod rules;
 mod setting;
 
-pub use facts::{Facts, HostProcess, Processor, Sockets, Subject, SubjectFacts};
+pub use checks::{Check, Unmade};
+pub use facts::{Facts, HostProcess, ListenQueue, Processor, ServerNetwork, Sockets, Subject, SubjectFacts};
+pub use observers::Known;
 pub use setting::{Change, Setting, Undo, left_alone, remedies};
 
 use crate::counters::Tracked;
+use crate::run::HostName;
 
 /// Something that would spoil a measurement, or may.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +42,17 @@ pub enum Fault {
     ListenQueue {
         /// `net.core.somaxconn`.
         limit: u64,
+    },
+    /// A listen queue of the server is shorter than the limit on all of them.
+    Backlog {
+        /// The name of the process that listens.
+        name: String,
+        /// Its number.
+        pid: u32,
+        /// The port.
+        port: u16,
+        /// How many connections may wait.
+        most: u64,
     },
     /// The queue of handshakes is short.
     SynQueue {
@@ -132,6 +148,22 @@ pub enum Fault {
     },
     /// This nstar was built without optimisation.
     DebugBuild,
+    /// A server seems to be built without optimisation.
+    DebugServer {
+        /// Its name.
+        name: String,
+        /// Its number.
+        pid: u32,
+    },
+    /// A fault of the server's network namespace, which is not that of whoever asks.
+    Within {
+        /// The name of a process in it.
+        name: String,
+        /// The number of that process.
+        pid: u32,
+        /// The fault.
+        fault: Box<Fault>,
+    },
 }
 
 /// How sure it is that a fault changes the figures.
@@ -159,15 +191,19 @@ impl Fault {
             | Self::FewPorts { .. }
             | Self::TimeWait { .. }
             | Self::ListenQueue { .. }
+            | Self::Backlog { .. }
             | Self::SynQueue { .. }
             | Self::Tracking { .. }
             | Self::SharedCores { .. }
             | Self::Quota { .. }
             | Self::Clock { .. }
             | Self::Link { .. } => Certainty::Depends,
-            Self::Governor { .. } | Self::IdleStates { .. } | Self::Nodes { .. } | Self::HugePages => {
-                Certainty::Possible
-            }
+            Self::Governor { .. }
+            | Self::IdleStates { .. }
+            | Self::Nodes { .. }
+            | Self::HugePages
+            | Self::DebugServer { .. } => Certainty::Possible,
+            Self::Within { fault, .. } => fault.certainty(),
         }
     }
 }
@@ -177,10 +213,32 @@ impl Fault {
 pub fn worth_a_word(faults: &[Fault]) -> impl Iterator<Item = &Fault> {
     const MOST: usize = 2;
     let is_told_by_the_run = |fault: &&Fault| {
-        matches!(fault, Fault::DebugBuild | Fault::SharedProcessors { .. } | Fault::Quota { .. })
+        matches!(
+            fault,
+            Fault::DebugBuild | Fault::SharedProcessors { .. } | Fault::Quota { .. } | Fault::Backlog { .. }
+        )
     };
     let weighs = |fault: &&Fault| fault.certainty() != Certainty::Possible;
     faults.iter().filter(weighs).filter(move |fault| !is_told_by_the_run(fault)).take(MOST)
+}
+
+/// What was found on a host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Examined {
+    /// The host.
+    pub on: HostName,
+    /// The faults, surest first.
+    pub faults: Vec<Fault>,
+    /// The facts that show them, as they are now.
+    pub facts: Facts,
+}
+
+impl Examined {
+    /// What two looks at a host show, of which the first is before the second.
+    #[must_use]
+    pub fn by(on: HostName, first: &Facts, second: Facts) -> Self {
+        Self { on, faults: faults(first, &second), facts: second }
+    }
 }
 
 /// Everything that the facts show, surest first. The first look is before the second.

@@ -1,5 +1,6 @@
 //! One step from its ticks: warm-up removed, 95 % intervals, and whether it was steady.
 
+mod by_kind;
 mod pauses;
 pub mod percentiles;
 pub(crate) mod replicates;
@@ -60,6 +61,7 @@ pub fn estimate(users: u32, ticks: &[Tick], precision: &Precision) -> Step {
     step.throughput_ci_per_s = throughput.map(|found| throughput_interval(&found, length_us(kept)));
     step.response_time_us.mean_ci =
         response.filter(|_| step.completed > 1).map(|found| around(found.ratio, found.half_width));
+    by_kind::add_intervals(&mut step.requests, kept, groups, precision.min_batches);
     step.in_flight = in_flight(kept, precision.min_batches);
     step.steady =
         warm_up.settled && both.iter().all(|found| found.is_some_and(|f| keeps_level(&f, precision)));
@@ -215,12 +217,14 @@ fn totals(users: u32, kept: &[Tick]) -> Step {
     let seconds = length_us(kept) as f64 / 1e6;
     let per_second = |sum: u64| if seconds > 0.0 { sum as f64 / seconds } else { 0.0 };
     let completed = sum(kept, |tick| tick.completed);
+    let throughput_per_s = per_second(completed);
     Step {
         users,
         elapsed_s: seconds,
         completed,
-        throughput_per_s: per_second(completed),
+        throughput_per_s,
         response_time_us: response_time(kept),
+        requests: by_kind::requests(kept, throughput_per_s),
         errors_per_s: errors(kept).into_iter().map(|(kind, count)| (kind, per_second(count))).collect(),
         errors: errors(kept),
         received_bytes_per_s: per_second(sum(kept, |tick| tick.bytes_received)),
@@ -284,12 +288,17 @@ fn length_us(ticks: &[Tick]) -> u64 {
 }
 
 fn response_time(kept: &[Tick]) -> ResponseTime {
-    let distribution = Distribution::of(kept);
+    let mean = ratio_of(&response_time_over_completions(kept), 0.0);
+    distributed(&Distribution::of(kept), mean, sum(kept, |tick| tick.timed_out.total()))
+}
+
+/// Response times of which the mean is known, and how many timed out.
+fn distributed(distribution: &Distribution, mean: f64, timed_out: u64) -> ResponseTime {
     let mut time = ResponseTime {
-        mean: ratio_of(&response_time_over_completions(kept), 0.0),
+        mean,
         max: distribution.max_us(),
         samples: distribution.total(),
-        timed_out: sum(kept, |tick| tick.timed_out.total()),
+        timed_out,
         ..ResponseTime::default()
     };
     for percentile in PERCENTILES {
@@ -347,5 +356,22 @@ fn generator_share(name: &str, parts: &[(&Tick, &GeneratorPart)]) -> GeneratorSh
         completed: parts.iter().map(|(_, part)| part.completed).fold(0, u64::saturating_add),
         useful_work: if thread_us > 0.0 { (busy_us / thread_us).min(1.0) } else { 0.0 },
         lag_us_p99: mean_lag_us(parts.iter().map(|(_, part)| (part.completed, &part.generator))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ticks::Counts;
+
+    /// A hundred responses, of 1 to 100 ms: too few for p99 and beyond.
+    #[test]
+    fn every_percentile_of_the_table_is_measured() {
+        let values_us = (1..=100).map(|ms| (ms * 1_000, 1)).collect();
+        let tick = Tick { response_times: Counts { values_us, beyond: 0 }, ..Tick::default() };
+        let time = response_time(&[tick]);
+        let read = PERCENTILES.map(|percentile| percentile.read(&time));
+        assert_eq!(read, [Some(50_000.0), Some(90_000.0), Some(95_000.0), None, None]);
+        assert!(PERCENTILES.iter().all(|percentile| percentile.is_kept(&time)));
     }
 }

@@ -96,8 +96,15 @@ pub enum Refusal {
     },
     /// No tier of the server was observed.
     NoServer,
-    /// The percentile was not kept, or its ratio to the mean is not known where the goal asks for it.
+    /// The ratio of the percentile to the mean is not known where the goal asks for it.
     NoQuantile,
+    /// The run file is from before the percentile was kept.
+    QuantileNotKept {
+        /// Its field in the run file, such as `p95`.
+        percentile: String,
+        /// Those that the file holds.
+        kept: Vec<String>,
+    },
 }
 
 impl Refusal {
@@ -222,6 +229,9 @@ pub struct CurvePoint {
     pub throughput_per_s: Estimate,
     /// Mean response time after the change, microseconds.
     pub response_time_us: Estimate,
+    /// Its 95th percentile, where the measured ratio to the mean can stand for it; absent where the run file has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_us: Option<Estimate>,
     /// Its 99th percentile, where the measured ratio to the mean can stand for it.
     pub p99_us: Option<Estimate>,
     /// Whether so much throughput, or so many users, were not measured.

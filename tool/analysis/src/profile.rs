@@ -1,5 +1,6 @@
 //! Where processor time goes: from sampled stacks of addresses to the function that most of it is spent in.
 
+mod host;
 mod off_cpu;
 mod tree;
 mod unwound;
@@ -7,13 +8,12 @@ mod unwound;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::{
-    off_cpu::{ThreadSeen, ThreadsSeen, TierSeen, off_cpu},
+    host::{HostProfile, profile},
+    off_cpu::{ThreadSeen, ThreadsSeen, TierSeen},
     tree::{Node, Tree, tree},
     unwound::{Registers, Snapshot, StackEnd, Unwinder, Unwound},
 };
-use crate::run::{
-    Bottleneck, Function, HotFunction, Identity, Processes, Profile, ProfileTrouble, Stack, TierProfile,
-};
+use crate::run::{Function, HotFunction, Processes, ProfileTrouble, Stack, TierProfile};
 use crate::statistics::proportion_ci;
 
 /// A tier is worth a profile from this share of one processor on; the busiest is in any case.
@@ -126,31 +126,6 @@ pub struct Tier {
     pub pids: BTreeSet<u32>,
 }
 
-/// The profile that samples make: of each tier that takes enough processor time, of the busiest, and of the holder of the
-/// bottleneck.
-pub fn profile(
-    users: u32,
-    sampled: &Sampled,
-    (tiers, bottleneck): (&[Tier], &Bottleneck),
-    names: &Names,
-) -> Profile {
-    let holder = bottleneck.identity.as_ref().and_then(Identity::processes);
-    let is_holder =
-        |of: &Processes| holder.is_some_and(|it| (it.role, &it.name, &it.on) == (of.role, &of.name, &of.on));
-    let mut tiers: Vec<_> = tiers.iter().map(|tier| tier_profile(sampled, tier, names)).collect();
-    tiers.sort_by_key(|tier| std::cmp::Reverse(tier.samples));
-    let busiest = tiers.first().map_or(0, |tier| tier.samples);
-    let is_shown =
-        |tier: &TierProfile| tier.samples == busiest || tier.cores >= CORES_MIN || is_holder(&tier.processes);
-    tiers.retain(|tier| tier.samples > 0 && is_shown(tier));
-    let mut troubles = sampled.troubles.clone();
-    if tiers.is_empty() && troubles.is_empty() {
-        troubles.push(if sampled.by_thread { ProfileTrouble::ShortLived } else { ProfileTrouble::Idle });
-    }
-    let (elapsed_s, hertz) = (sampled.elapsed_s, sampled.hertz);
-    Profile { users, elapsed_s, hertz, throughput_share: None, tiers, troubles, off_cpu: None }
-}
-
 fn tier_profile(sampled: &Sampled, tier: &Tier, names: &Names) -> TierProfile {
     let mut folded = BTreeMap::<Vec<Function>, u64>::new();
     let is_of_tier =
@@ -249,6 +224,7 @@ fn most(counts: BTreeMap<&Function, u64>) -> Option<(&Function, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::{Bottleneck, Identity, Profile};
 
     fn function(name: &str, kernel: bool) -> Function {
         let module = if kernel { "kernel" } else { "server" };
@@ -276,7 +252,11 @@ mod tests {
     }
 
     fn made(seen: &Sampled) -> Profile {
-        profile(1, seen, (&[tier(7)], &Bottleneck::default()), &names())
+        made_of(seen, &[tier(7)], &Bottleneck::default())
+    }
+
+    fn made_of(seen: &Sampled, tiers: &[Tier], bottleneck: &Bottleneck) -> Profile {
+        profile(1, vec![HostProfile::new(seen, tiers, &names(), None)], bottleneck)
     }
 
     #[test]
@@ -345,12 +325,12 @@ mod tests {
         let seen = sampled(&[(stack(7, &[], &[1]), 5), (stack(8, &[], &[1]), 3), (stack(9, &[], &[1]), 2)]);
         let identity = Some(Identity::Thread(tiers[2].processes.clone()));
         let holder = Bottleneck { identity, ..Bottleneck::default() };
-        let made = profile(1, &seen, (&tiers, &holder), &names());
+        let made = made_of(&seen, &tiers, &holder);
         let shown: Vec<_> = made.tiers.iter().map(|tier| &*tier.processes.name).collect();
         assert_eq!(shown, ["server", "cache"]);
-        let idle = profile(1, &sampled(&[]), (&tiers, &holder), &names());
+        let idle = made_of(&sampled(&[]), &tiers, &holder);
         assert_eq!((idle.tiers.len(), &idle.troubles[..]), (0, &[ProfileTrouble::Idle][..]));
-        let by_thread = profile(1, &Sampled { by_thread: true, ..sampled(&[]) }, (&tiers, &holder), &names());
+        let by_thread = made_of(&Sampled { by_thread: true, ..sampled(&[]) }, &tiers, &holder);
         assert_eq!(by_thread.troubles, [ProfileTrouble::ShortLived]);
     }
 

@@ -42,7 +42,7 @@ pub use response_time::{PERCENTILES, Percentile, ResponseTime};
 pub use stalls::{Meanwhile, Stalls};
 pub use step::{
     Again, Connecting, Generator, HeldBack, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall,
-    Step,
+    Step, StepRequest,
 };
 pub use topology::{Edge, Node, NodeKind, Tier, TierLimit, Topology};
 pub use unwatched::{

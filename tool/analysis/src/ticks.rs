@@ -83,6 +83,8 @@ pub struct Tick {
     pub response_times: Counts,
     /// How long requests waited that timed out in the slice: their response times would have been at least that.
     pub timed_out: Counts,
+    /// The same of each kind of request, ascending by kind, where the load has several; empty where it has one.
+    pub by_kind: Vec<KindTick>,
     /// Requests that failed in the slice.
     pub errors: ErrorCounts,
     /// Statuses of responses counted as [`ErrorKind::Status`] or [`ErrorKind::Unavailable`].
@@ -104,6 +106,29 @@ pub struct Tick {
     /// What each of several generators did, where they make the load together; empty where there is one.
     #[serde(skip)]
     pub parts: Vec<GeneratorPart>,
+}
+
+/// So many kinds of request are told apart; those after them are counted together, as one kind.
+pub const KINDS_APART: u16 = 32;
+
+/// One of several kinds of request in a slice.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindTick {
+    /// Its place in the scenario, from 0; [`KINDS_APART`] stands for all kinds from there on.
+    pub kind: u16,
+    /// Sum of the response times of those that completed, nanoseconds (exact, not from the histogram).
+    pub response_time_ns_sum: u64,
+    /// Response times of those that completed.
+    pub response_times: Counts,
+    /// How long those waited that timed out.
+    pub timed_out: Counts,
+}
+
+impl KindTick {
+    /// Requests of this kind that completed.
+    pub fn completed(&self) -> u64 {
+        self.response_times.total()
+    }
 }
 
 /// One of several generators in a slice.

@@ -92,6 +92,13 @@ struct Line {
     file: String,
     /// How long it took, with everything around it, seconds.
     took_s: f64,
+    /// How often it was made again, because the fleet that makes the load was lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    again: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The journal of an experiment that is running.
@@ -166,7 +173,7 @@ impl Journal {
         Some((file, *took))
     }
 
-    /// Notes a trial whose run file has been written.
+    /// Notes a trial whose run file has been written, and that was made `again` so often.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -175,9 +182,10 @@ impl Journal {
         (work, variant, round): (&str, &str, u32),
         file: &str,
         took: Duration,
+        again: u32,
     ) -> Result<(), JournalError> {
         let (work, variant, file) = (work.to_owned(), variant.to_owned(), file.to_owned());
-        let line = Line { work, variant, round, file, took_s: took.as_secs_f64() };
+        let line = Line { work, variant, round, file, took_s: took.as_secs_f64(), again };
         self.write(&line)?;
         self.made.insert((line.work, line.variant, round), (line.file, took));
         Ok(())
@@ -240,8 +248,8 @@ mod tests {
     fn what_was_noted_is_found_after_a_crash_in_the_middle_of_a_line() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut journal = Journal::begin(folder.path(), &plan(1)).expect("a journal");
-        journal.note(("", "1", 0), "1-1.json", Duration::from_millis(2_500)).expect("noted");
-        journal.note(("", "2", 0), "2-1.json", Duration::from_secs(1)).expect("noted");
+        journal.note(("", "1", 0), "1-1.json", Duration::from_millis(2_500), 0).expect("noted");
+        journal.note(("", "2", 0), "2-1.json", Duration::from_secs(1), 0).expect("noted");
         let path = folder.path().join(NAME);
         drop(journal);
         let text = fs::read_to_string(&path).expect("a journal");
@@ -249,10 +257,24 @@ mod tests {
         let mut journal = Journal::go_on(folder.path(), &plan(1)).expect("the journal");
         assert_eq!(journal.find("", "1", 0), Some(("1-1.json", Duration::from_millis(2_500))));
         assert_eq!((journal.find("", "2", 0), journal.made()), (None, 1));
-        journal.note(("", "2", 0), "2-1.json", Duration::from_secs(1)).expect("noted");
+        journal.note(("", "2", 0), "2-1.json", Duration::from_secs(1), 0).expect("noted");
         drop(journal);
         assert_eq!(Journal::go_on(folder.path(), &plan(1)).expect("the journal").made(), 2);
         assert_eq!(Journal::spent(folder.path()), Some(Duration::from_millis(3_500)));
+    }
+
+    #[test]
+    fn a_trial_that_was_made_again_is_noted_once_and_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut journal = Journal::begin(folder.path(), &plan(1)).expect("a journal");
+        journal.note(("", "1", 0), "1-1.json", Duration::from_secs(1), 0).expect("noted");
+        journal.note(("", "2", 0), "2-1.json", Duration::from_secs(40), 2).expect("noted");
+        assert_eq!(journal.made(), 2);
+        let text = fs::read_to_string(folder.path().join(NAME)).expect("a journal");
+        let said: Vec<_> = text.lines().skip(1).map(|line| line.contains("\"again\":2")).collect();
+        assert_eq!(said, [false, true], "{text}");
+        drop(journal);
+        assert_eq!(Journal::go_on(folder.path(), &plan(1)).expect("the journal").made(), 2);
     }
 
     #[test]
@@ -261,7 +283,7 @@ mod tests {
         let mut first = Journal::begin(folder.path(), &plan(1)).expect("a journal");
         assert!(matches!(Journal::begin(folder.path(), &plan(2)), Err(JournalError::InUse(_))));
         assert!(matches!(Journal::go_on(folder.path(), &plan(1)), Err(JournalError::InUse(_))));
-        first.note(("", "1", 0), "1-1.json", Duration::from_secs(1)).expect("still there");
+        first.note(("", "1", 0), "1-1.json", Duration::from_secs(1), 0).expect("still there");
         drop(first);
         assert_eq!(Journal::go_on(folder.path(), &plan(1)).expect("the journal").made(), 1);
     }

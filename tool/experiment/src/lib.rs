@@ -16,6 +16,7 @@ pub mod journal;
 mod length;
 pub mod names;
 mod process;
+pub mod programs;
 pub mod progress;
 mod resolve;
 pub mod room;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use analysis::{comparison::LeftOut, run::Proof};
-use sweep::cores::Split;
+use sweep::{cores::Split, fleet::Lost};
 
 pub use crate::trials::{FREE_SWEEP, Forecast};
 
@@ -40,6 +40,13 @@ pub enum Event {
         number: u32,
         /// What is still to come, this trial included.
         ahead: Forecast,
+    },
+    /// The fleet of a trial was lost, and the trial with it, which is made again.
+    MeasuredAgain {
+        /// What was lost.
+        lost: Lost,
+        /// How often the trial was made again, this time included.
+        times: u32,
     },
     /// A program runs without a limit that it should have.
     Unlimited(LeftOut),

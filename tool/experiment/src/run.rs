@@ -1,5 +1,6 @@
 //! Runs an experiment: starts its programs, makes its data, measures every workload on every variant.
 
+mod again;
 mod drive;
 mod plan;
 mod ports;
@@ -19,6 +20,8 @@ use crate::{
     resolve::{Places, TrialSetup},
     trials::{Trial, Trials},
 };
+pub use again::AGAIN_MAX;
+use again::until_whole;
 use analysis::{
     comparison::{Finished, LeftOut, LeftOutCause, has_settled},
     run::{Run, WarningKind},
@@ -67,7 +70,7 @@ pub trait Records {
 ///
 /// # Errors
 /// If nothing at all could be measured, the first failure: what fails beside others is left out. Also if a trial
-/// could not be kept, or the fleet that makes the load could not be had.
+/// could not be kept, or the fleet that makes the load could not be had, or did not last in any attempt at a trial.
 pub fn run(
     plan: &RunPlan,
     records: &mut dyn Records,
@@ -253,14 +256,24 @@ impl Runner<'_> {
         let mut lacking = Vec::new();
         (stage.time, stage.test) = (trial.time, trial.test);
         stage.profile = self.plan.profile.filter(|_| !self.is_profiled(trial));
-        let driven = stage.measure(trial, &mut Around { interrupt, listener, lacking: &mut lacking });
+        let measured = until_whole(interrupt, |losses| {
+            if let Some(lost) = losses.last() {
+                let (lost, times) = (lost.clone(), again::times(losses));
+                listener.on_experiment(&Event::MeasuredAgain { lost, times });
+            }
+            let mut around = Around { interrupt, listener: &mut *listener, lacking: &mut lacking };
+            stage.measure(trial, &mut around)
+        });
         for left_out in lacking {
             if !self.outcome.left_out.contains(&left_out) {
                 self.outcome.left_out.push(left_out);
             }
         }
-        match driven {
-            Ok(driven) => Ok(Ended::Measured(Box::new(driven.run))),
+        match measured {
+            Ok((mut driven, losses)) => {
+                driven.run.warnings.extend(again::warning(&losses));
+                Ok(Ended::Measured(Box::new(driven.run)))
+            }
             // What was interrupted is not reported as left out.
             Err(_) if interrupt.load(Ordering::Relaxed) => Ok(Ended::Interrupted),
             Err(RunError::Trouble(Trouble::Cause(cause))) if self.makes_several() => Ok(Ended::Failed(cause)),

@@ -42,7 +42,7 @@ fn feed_responses(response: &mut Response, asked: &PreparedRequest, bytes: &[u8]
 fn record_responses(recorder: &mut Recorder) {
     for response_ns in 0..RESPONSES {
         recorder.roll(black_box(0));
-        recorder.completed(black_box(150_000 + response_ns * 100));
+        recorder.completed(black_box(0), black_box(150_000 + response_ns * 100));
         recorder.received(black_box(1_000));
     }
 }

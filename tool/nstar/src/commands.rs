@@ -26,7 +26,7 @@ use report::Document;
 use crate::flags::FleetCommand;
 use crate::{
     exit::{Exit, Failure},
-    flags::{Agent, Command, Format, Report},
+    flags::{Agent, Command, Format, Report, program_tables},
     output,
 };
 
@@ -62,7 +62,8 @@ fn agent(flags: &Agent) -> Result<Exit, Failure> {
         Some(address) => return fleet::join(flags, address),
         None => flags.login.check_unused("--join")?,
     }
-    ::agent::serve::serve(uses(flags), io::stdin().lock(), io::stdout()).map_err(Failure::failed)?;
+    let served = ::agent::serve::serve(uses(flags), program_tables(), io::stdin().lock(), io::stdout());
+    served.map_err(Failure::failed)?;
     Ok(Exit::Done)
 }
 

@@ -38,7 +38,7 @@ pub use self::{
     load::{Drive, Load, Output, Sweep, Target},
     observe::Observe,
     predict::Predict,
-    profile::Profile,
+    profile::{Profile, program_tables},
     repeat::Repeat,
     scenario::{Check, Import, ScenarioCommand},
 };

@@ -114,8 +114,11 @@ mod tests {
 
     #[test]
     fn gates_are_read_with_their_units() {
-        let gate: Gate = "p99<=20ms".parse().expect("a gate");
-        assert_eq!((gate.metric.unit(), gate.bound, gate.limit), (MetricUnit::Time, Bound::AtMost, 20_000.0));
+        for text in ["p95<=20ms", "p99<=20ms"] {
+            let gate: Gate = text.parse().expect("a gate");
+            let read = (gate.metric.unit(), gate.bound, gate.limit);
+            assert_eq!(read, (MetricUnit::Time, Bound::AtMost, 20_000.0), "{text}");
+        }
         let gate: Gate = "errors<=0.1%".parse().expect("a gate");
         assert!((gate.limit - 0.001).abs() < 1e-12);
     }
@@ -133,6 +136,8 @@ mod tests {
         let ChangeGate(gate) = "throughput>-3%".parse().expect("a gate");
         assert_eq!((gate.figure, gate.limit), (Figure::Throughput, Limit::Above));
         assert!((gate.ratio - 0.97).abs() < 1e-12);
+        let ChangeGate(gate) = "p95<+10%".parse().expect("a gate");
+        assert_eq!(gate.figure, Figure::ResponseTimeQuantile { percentile: "p95".into() });
         let ChangeGate(gate) = "cpu <= +5 %".parse().expect("a gate");
         assert_eq!((gate.figure, gate.limit), (Figure::CpuPerRequest, Limit::Below));
         assert!((gate.ratio - 1.05).abs() < 1e-12);

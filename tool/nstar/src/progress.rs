@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use experiment::progress::Event as Around;
+use experiment::{progress::Event as Around, run::AGAIN_MAX};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use report::{printable, progress};
 use sweep::progress::{Event, Listener};
@@ -95,6 +95,9 @@ fn around(event: &Around) -> (String, bool) {
             // The forecast counts this trial in.
             let all = number + ahead.trials.saturating_sub(1);
             (progress::trial_begun(name, *number, all, ahead.time), false)
+        }
+        Around::MeasuredAgain { lost, times } => {
+            (progress::measured_again(&lost.name, &lost.loss, *times, AGAIN_MAX), false)
         }
         Around::Unlimited(program) => (progress::unlimited(program), false),
         Around::Proving { interrupted } => (progress::proving(*interrupted), !interrupted),

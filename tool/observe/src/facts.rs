@@ -1,17 +1,22 @@
 //! Reads what on this host may spoil a measurement.
 
+mod reader;
+mod sockets;
+
 use std::path::Path;
 
-use analysis::doctor::{Facts, HostProcess, Processor, Sockets, Subject, SubjectFacts};
+use analysis::doctor::{Check, Facts, HostProcess, Processor, Subject, SubjectFacts};
 
+use self::reader::Reader;
+use self::sockets::{Limits, limits};
 use crate::clock::{monotonic_us, ticks_per_second};
 use crate::kernel_files::{KernelPaths, Pid, read, read_or_empty};
-use crate::proc::network;
-use crate::proc::{host, named, process, softnet};
+use crate::proc::{host, named, process};
 use crate::sampler::quota_cores;
 use crate::topology::Topology;
 
-/// The facts of this host now. `own` is the process that asks; with a topology, the processes of the server count as well.
+/// The facts of this host now. `own` is the process that asks. With a topology, the processes of the server count as well; where
+/// its load comes from another host, this process is no generator, and none of its own limits count.
 #[must_use]
 pub fn facts(own: Pid, topology: Option<&Topology>) -> Facts {
     facts_in(&KernelPaths::default(), own, topology)
@@ -20,36 +25,35 @@ pub fn facts(own: Pid, topology: Option<&Topology>) -> Facts {
 /// The same with files from `paths`.
 #[must_use]
 pub fn facts_in(paths: &KernelPaths, own: Pid, topology: Option<&Topology>) -> Facts {
-    let text = |name: &str| read_or_empty(&paths.proc.join(name));
+    let reader = Reader::new(paths);
+    let text = |check, name: &str| reader.text(check, &paths.proc.join(name));
     let clock = paths.sys.join("devices/system/clocksource/clocksource0");
+    let pages = paths.sys.join("kernel/mm/transparent_hugepage/enabled");
     let servers = servers(topology);
-    Facts {
+    let generator = Some(own).filter(|_| topology.is_none_or(|topology| !topology.load_is_far));
+    let Limits { sockets, server_network, listeners } = limits(&reader, topology);
+    let facts = Facts {
         at_us: monotonic_us(),
         debug_build: false,
-        cpus: host::cpus(&text("stat"), ticks_per_second()),
-        processors: processors(paths),
-        clock: word(&clock.join("current_clocksource")),
-        clocks: words(&read_or_empty(&clock.join("available_clocksource"))),
-        huge_pages: chosen(&read_or_empty(&paths.sys.join("kernel/mm/transparent_hugepage/enabled"))),
-        swapped_in_pages: named(&text("vmstat"), "pswpin "),
-        processes: processes(paths, own, &servers),
-        subjects: subjects(paths, own, &servers),
-        sockets: sockets(paths),
-        links: links(paths),
-    }
+        cpus: host::cpus(&text(Check::Steal, "stat"), ticks_per_second()),
+        processors: processors(&reader),
+        clock: reader.word(Check::Clock, &clock.join("current_clocksource")),
+        clocks: words(&reader.text(Check::Clock, &clock.join("available_clocksource"))),
+        huge_pages: chosen(&reader.text(Check::HugePages, &pages)),
+        swapped_in_pages: named(&text(Check::Swapping, "vmstat"), "pswpin "),
+        processes: processes(&reader, own, &servers),
+        subjects: subjects(&reader, generator, &servers),
+        sockets,
+        server_network,
+        listeners,
+        links: links(&reader),
+        unmade: Vec::new(),
+    };
+    Facts { unmade: reader.unmade(), ..facts }
 }
 
 fn servers(topology: Option<&Topology>) -> Vec<Pid> {
     topology.map(|of| of.servers.iter().chain(&of.downstream).copied().collect()).unwrap_or_default()
-}
-
-/// The text of a file that holds a word; `None` where it is missing or empty.
-fn word(path: &Path) -> Option<String> {
-    read(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
-fn number(path: &Path) -> Option<u64> {
-    word(path)?.parse().ok()
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -62,44 +66,50 @@ fn chosen(text: &str) -> Option<String> {
     rest.split_once(']').map(|(chosen, _)| chosen.to_owned())
 }
 
-fn processors(paths: &KernelPaths) -> Vec<Processor> {
-    let root = paths.sys.join("devices/system/cpu");
+fn processors(reader: &Reader<'_>) -> Vec<Processor> {
+    let root = reader.paths.sys.join("devices/system/cpu");
     let entries = std::fs::read_dir(&root).into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| {
         entry.file_name().to_str()?.strip_prefix("cpu")?.parse().ok().filter(|number| *number < 1 << 16)
     });
     let mut numbers: Vec<u32> = numbers.collect();
     numbers.sort_unstable();
-    numbers.into_iter().map(|number| processor(&root.join(format!("cpu{number}")), number)).collect()
+    numbers.into_iter().map(|number| processor(reader, &root.join(format!("cpu{number}")), number)).collect()
 }
 
-fn processor(directory: &Path, number: u32) -> Processor {
-    let siblings = read_or_empty(&directory.join("topology/thread_siblings_list"));
+fn processor(reader: &Reader<'_>, directory: &Path, number: u32) -> Processor {
+    let siblings = reader.text(Check::Cores, &directory.join("topology/thread_siblings_list"));
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let node =
         entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()).next();
     Processor {
         number,
-        governor: word(&directory.join("cpufreq/scaling_governor")),
-        wake_us: wake_us(&directory.join("cpuidle")),
+        governor: reader.word(Check::Governor, &directory.join("cpufreq/scaling_governor")),
+        wake_us: wake_us(reader, &directory.join("cpuidle")),
         siblings: process::numbers(&siblings),
         node,
     }
 }
 
 /// The longest time to wake from an idle state that is not disabled.
-fn wake_us(directory: &Path) -> Option<u64> {
+fn wake_us(reader: &Reader<'_>, directory: &Path) -> Option<u64> {
+    let number = |file: &Path| reader.number(Check::IdleStates, file);
     let states = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
     let enabled = states.filter(|state| number(&state.join("disable")) != Some(1));
     enabled.filter_map(|state| number(&state.join("latency"))).max()
 }
 
 /// Every process but the kernel's own.
-fn processes(paths: &KernelPaths, own: Pid, servers: &[Pid]) -> Vec<HostProcess> {
+fn processes(reader: &Reader<'_>, own: Pid, servers: &[Pid]) -> Vec<HostProcess> {
     /// The parent of the kernel's threads.
     const KERNEL: u32 = 2;
+    let stat = |pid: Pid| read(&reader.paths.process(pid).join("stat"));
+    // Where those of other users are hidden (hidepid), so is the first.
+    if reader.paths.are_this_host() && stat(1).is_err() {
+        reader.deny(Check::Neighbours, Some(libc::EACCES));
+    }
     let of = |pid: Pid| {
-        let stat = process::stat(&read(&paths.process(pid).join("stat")).ok()?)?;
+        let stat = process::stat(&stat(pid).ok()?)?;
         let ticks = stat.user_ticks.saturating_add(stat.system_ticks);
         let is_kernel = pid == KERNEL || stat.parent == KERNEL;
         (!is_kernel).then(|| HostProcess {
@@ -109,54 +119,60 @@ fn processes(paths: &KernelPaths, own: Pid, servers: &[Pid]) -> Vec<HostProcess>
             is_ours: pid == own || servers.contains(&pid),
         })
     };
-    paths.processes().unwrap_or_default().into_iter().filter_map(of).collect()
+    reader.paths.processes().unwrap_or_default().into_iter().filter_map(of).collect()
 }
 
-fn subjects(paths: &KernelPaths, own: Pid, servers: &[Pid]) -> Vec<(Subject, SubjectFacts)> {
-    let limits = |pid: Pid| read_or_empty(&paths.process(pid).join("limits"));
-    let facts = |pid: Pid, open_files| SubjectFacts {
-        open_files,
-        allowed: process::allowed_cpus(&read_or_empty(&paths.process(pid).join("status"))),
-        quota_cores: quota_cores(paths, pid),
+fn subjects(reader: &Reader<'_>, generator: Option<Pid>, servers: &[Pid]) -> Vec<(Subject, SubjectFacts)> {
+    let text = |check, pid: Pid, name: &str| reader.text(check, &reader.paths.process(pid).join(name));
+    let limits = |pid| text(Check::OpenFiles, pid, "limits");
+    let facts = |pid, open_files| {
+        // Read for the limit below, which does not tell why there is none.
+        let _ = text(Check::Quota, pid, "cgroup");
+        SubjectFacts {
+            open_files,
+            allowed: process::allowed_cpus(&text(Check::Placement, pid, "status")),
+            quota_cores: quota_cores(reader.paths, pid),
+            debug_build: is_debug_build(reader, pid),
+        }
     };
-    let generator = (Subject::Generator, facts(own, process::most_open_files(&limits(own))));
+    let generator = generator.map(|pid| {
+        let facts = facts(pid, process::most_open_files(&limits(pid)));
+        // Of nstar itself it is known.
+        (Subject::Generator, SubjectFacts { debug_build: false, ..facts })
+    });
     let server = |pid: &Pid| {
-        let name = read_or_empty(&paths.process(*pid).join("comm")).trim().to_owned();
-        let subject = Subject::Server { name, pid: *pid };
+        let subject = Subject::Server { name: name_of(reader.paths, *pid), pid: *pid };
         (subject, facts(*pid, process::open_files_limit(&limits(*pid))))
     };
-    std::iter::once(generator).chain(servers.iter().map(server)).collect()
+    generator.into_iter().chain(servers.iter().map(server)).collect()
 }
 
-fn sockets(paths: &KernelPaths) -> Sockets {
-    let setting = |name: &str| number(&paths.proc.join("sys/net").join(name));
-    let text = |name: &str| read_or_empty(&paths.proc.join(name));
-    let ports = network::local_ports(&text("sys/net/ipv4/ip_local_port_range"));
-    let most = setting("netfilter/nf_conntrack_max").unwrap_or(0);
-    let tracked = network::tracked(&text("net/stat/nf_conntrack"));
-    let mut cpus = host::cpus(&text("stat"), ticks_per_second());
-    softnet::add_to(&mut cpus, &softnet::softnet(&text("net/softnet_stat")));
-    Sockets {
-        listen_queue: setting("core/somaxconn"),
-        syn_queue: setting("ipv4/tcp_max_syn_backlog"),
-        packet_queue: setting("core/netdev_max_backlog"),
-        packets_dropped: cpus.iter().map(|cpu| cpu.packets_dropped).fold(0, u64::saturating_add),
-        ports: ports.map(|(first, last)| u64::from(last - first) + 1),
-        time_wait: network::time_wait(&text("net/sockstat")),
-        reuse: setting("ipv4/tcp_tw_reuse"),
-        tracked: tracked.map(|tracked| analysis::counters::Tracked { most, ..tracked }),
-    }
+fn name_of(paths: &KernelPaths, pid: Pid) -> String {
+    read_or_empty(&paths.process(pid).join("comm")).trim().to_owned()
+}
+
+/// Whether its program lies where cargo puts debug builds: in `target/debug`, or in `target/PLATFORM/debug`.
+fn is_debug_build(reader: &Reader<'_>, pid: Pid) -> bool {
+    let program = std::fs::read_link(reader.paths.process(pid).join("exe"));
+    reader.noted(Check::DebugServer, program).is_some_and(|program| is_among_debug_builds(&program))
+}
+
+fn is_among_debug_builds(program: &Path) -> bool {
+    let mut folders = program.parent().into_iter().flat_map(Path::iter);
+    folders.any(|folder| folder == "target") && folders.take(2).any(|folder| folder == "debug")
 }
 
 /// Links that are up and say how fast they are: virtual ones do not.
-fn links(paths: &KernelPaths) -> Vec<(String, f64, bool)> {
-    let entries = std::fs::read_dir(paths.sys.join("class/net")).into_iter().flatten().flatten();
+fn links(reader: &Reader<'_>) -> Vec<(String, f64, bool)> {
+    let entries = std::fs::read_dir(reader.paths.sys.join("class/net")).into_iter().flatten().flatten();
+    let word = |file: &Path| reader.word(Check::Links, file);
     let of = |entry: std::fs::DirEntry| {
         let (directory, name) = (entry.path(), entry.file_name().to_str()?.to_owned());
         let is_up = word(&directory.join("operstate")).is_some_and(|state| state == "up");
         // A device behind it tells a link from a bridge, a tunnel or one end of a pair.
         let is_real = directory.join("device").exists();
-        let speed = number(&directory.join("speed")).filter(|speed| *speed > 0 && is_up && is_real)?;
+        let speed = reader.number(Check::Links, &directory.join("speed"));
+        let speed = speed.filter(|speed| *speed > 0 && is_up && is_real)?;
         let full_duplex = word(&directory.join("duplex")).is_none_or(|duplex| duplex != "half");
         Some((name, speed as f64 * 1e6, full_duplex))
     };
@@ -176,9 +192,28 @@ mod tests {
     }
 
     #[test]
+    fn programs_of_debug_builds_are_known_by_their_folder() {
+        let is = |program| is_among_debug_builds(Path::new(program));
+        assert!(is("/src/app/target/debug/app") && is("/src/target/x86_64-unknown-linux-musl/debug/app"));
+        assert!(is("/src/target/debug/deps/app (deleted)"));
+        assert!(!is("/src/target/release/app") && !is("/usr/bin/debug") && !is("/srv/target/a/b/debug/app"));
+        assert!(!is("/src/target/debug"));
+    }
+
+    #[test]
     fn this_host_has_facts() {
         let facts = facts(std::process::id(), None);
         assert!(!facts.cpus.is_empty() && facts.at_us > 0);
         assert!(facts.processes.iter().any(|process| process.is_ours));
+        assert!(facts.subjects.iter().any(|(subject, _)| *subject == Subject::Generator));
+        assert!(!facts.sockets.network.is_empty());
+    }
+
+    #[test]
+    fn a_host_that_makes_no_load_is_asked_nothing_about_a_generator() {
+        let far = Topology::unseen(([127, 0, 0, 1], 80).into()).with_far_load();
+        let facts = facts(std::process::id(), Some(&far));
+        assert!(!facts.cpus.is_empty() && facts.subjects.is_empty() && facts.listeners.is_empty());
+        assert!(facts.sockets.listen_queue.is_some(), "queues are those of whatever listens there");
     }
 }

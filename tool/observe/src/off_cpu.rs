@@ -47,7 +47,7 @@ const SPREAD: f64 = 0.618_033_988_749_895;
 
 /// Looks at the threads of some tiers until it is stopped, or its time is over.
 #[derive(Debug)]
-pub struct OffCpuSampler {
+pub(crate) struct OffCpuSampler {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<ThreadsSeen>,
 }
@@ -56,7 +56,7 @@ impl OffCpuSampler {
     /// Begins to look at all threads of these tiers' processes, and of those that they start, for at most this long. `None`
     /// where none of them is here, or no thread can be started.
     #[must_use]
-    pub fn start(tiers: Vec<BTreeSet<Pid>>, most: Duration) -> Option<Self> {
+    pub(crate) fn start(tiers: Vec<BTreeSet<Pid>>, most: Duration) -> Option<Self> {
         Self::start_in(KernelPaths::default(), tiers, most)
     }
 
@@ -73,7 +73,7 @@ impl OffCpuSampler {
 
     /// Ends it. Returns what was seen.
     #[must_use]
-    pub fn stop(self) -> ThreadsSeen {
+    pub(crate) fn stop(self) -> ThreadsSeen {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_default()

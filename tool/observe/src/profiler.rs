@@ -48,7 +48,7 @@ const EMPTYING: Duration = Duration::from_millis(50);
 
 /// Samples processes until it is stopped, or its time is over.
 #[derive(Debug)]
-pub struct Profiler {
+pub(crate) struct Profiler {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Sampled>,
 }
@@ -59,7 +59,7 @@ impl Profiler {
     ///
     /// # Errors
     /// What keeps it from sampling anything.
-    pub fn start(
+    pub(crate) fn start(
         pids: &BTreeSet<Pid>,
         most: Duration,
         unwinder: Option<Box<dyn Unwinder>>,
@@ -86,7 +86,7 @@ impl Profiler {
     }
 
     /// Ends it. Returns what was sampled.
-    pub fn stop(self) -> Sampled {
+    pub(crate) fn stop(self) -> Sampled {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_default()

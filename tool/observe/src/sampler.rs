@@ -17,7 +17,7 @@ mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analysis::counters::{Counters, Process, Role, ThreadLook};
+use analysis::counters::{Counters, Listener, Process, Role, ThreadLook};
 
 use crate::clock::monotonic_us;
 use crate::kernel_files::{KernelPaths, Pid};
@@ -33,6 +33,11 @@ use reaped::ReapedChildren;
 /// The processors that the cgroup of a process lets it use; `None` where it has no limit.
 pub(crate) fn quota_cores(paths: &KernelPaths, pid: Pid) -> Option<f64> {
     quota::cores(paths, pid)
+}
+
+/// The listening sockets of the server, and of the tiers behind it that live in its network namespace, as they are now.
+pub(crate) fn listeners(paths: &KernelPaths, topology: &Topology) -> Vec<Listener> {
+    NetworkSampler::new(paths).listeners(topology)
 }
 
 /// What costs most to read, or changes slowly, is looked at no more often than this.

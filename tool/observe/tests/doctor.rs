@@ -104,6 +104,29 @@ fn a_healthy_host_has_no_fault() {
 }
 
 #[test]
+fn a_server_from_a_folder_of_debug_builds_is_found() {
+    let tree = Tree::healthy();
+    tree.link(&format!("proc/{SERVER}/exe"), "/src/target/debug/app");
+    tree.link(&format!("proc/{GENERATOR}/exe"), "/src/target/debug/nstar");
+    let expected = Fault::DebugServer { name: "nginx".into(), pid: SERVER };
+    assert_eq!(tree.faults(|_| ()), [expected]);
+}
+
+#[test]
+fn where_the_load_comes_from_another_host_only_limits_of_the_server_count() {
+    let tree = Tree::healthy();
+    tree.limit(GENERATOR, 64);
+    tree.limit(SERVER, 512);
+    // Beside the server's processor: nobody makes load there.
+    tree.file(&format!("proc/{GENERATOR}/status"), "Cpus_allowed_list:\t0\n");
+    let paths = tree.paths();
+    let topology = find_in(&paths, ([127, 0, 0, 1], 8080).into()).unwrap().with_far_load();
+    let facts = facts_in(&paths, GENERATOR, Some(&topology));
+    let of = Subject::Server { name: "nginx".into(), pid: SERVER };
+    assert_eq!(faults(&facts, &facts), [Fault::OpenFiles { of, limit: 512 }]);
+}
+
+#[test]
 fn ten_planted_faults_are_found_and_no_other() {
     let tree = Tree::healthy();
     tree.limit(SERVER, 1_024);

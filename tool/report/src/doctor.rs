@@ -1,6 +1,7 @@
 //! Shows what on a host would spoil a measurement.
 
-use analysis::doctor::Fault;
+use analysis::doctor::{Examined, Fault};
+use analysis::run::AgentTrouble;
 
 use crate::sentences::doctor;
 use crate::terminal::{TerminalOptions, plain};
@@ -12,9 +13,16 @@ pub fn in_short(fault: &Fault) -> String {
     plain(&format!("{} {} Mend: {}", told.is, told.does, told.mend))
 }
 
-/// The faults as text for a terminal, ending in a newline: each with what it is, what it does to the figures, and what mends
-/// it. `server` says whose processes were looked at, if any were.
+/// Why an agent found less than it was asked for, or told nothing: a part of a sentence, in ASCII.
 #[must_use]
-pub fn terminal(faults: &[Fault], server: Option<&str>, options: &TerminalOptions) -> String {
-    crate::terminal::doctor::text(faults, server, options)
+pub fn agent(host: &str, trouble: &AgentTrouble) -> String {
+    plain(&doctor::agent(host, trouble))
+}
+
+/// What was found on hosts as text for a terminal, ending in a newline: each with its host, unless that is this one, what it is,
+/// what it does to the figures, and what mends it; then what could not be looked at. `server` says whose processes were looked
+/// at, if any were.
+#[must_use]
+pub fn terminal(hosts: &[&Examined], server: Option<&str>, options: &TerminalOptions) -> String {
+    crate::terminal::doctor::text(hosts, server, options)
 }

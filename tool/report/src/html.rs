@@ -16,6 +16,7 @@ mod off_cpu;
 mod page;
 mod profile;
 mod relative;
+mod requests;
 mod runs;
 mod table;
 mod threads;

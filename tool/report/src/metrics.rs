@@ -327,6 +327,12 @@ pub(crate) fn tail_us(time: &ResponseTime) -> Option<f64> {
     PERCENTILES.iter().find(|percentile| percentile.name == TAIL)?.read(time)
 }
 
+/// The percentiles of a table with room for a few: up to the one that stands for the tail.
+pub(crate) fn percentiles_to_tail() -> impl Iterator<Item = Percentile> {
+    let tail = PERCENTILES.iter().position(|percentile| percentile.name == TAIL);
+    PERCENTILES.into_iter().take(tail.map_or(0, |tail| tail + 1))
+}
+
 /// `p99.9` for 0.999.
 pub(crate) fn percentile_name(share: f64) -> String {
     // Rounded: 0.999 × 100 is not 99.9 in binary.
@@ -432,6 +438,20 @@ mod tests {
     #[test]
     fn percentiles_are_named_as_people_write_them() {
         assert_eq!([0.5, 0.95, 0.999, 0.9999].map(percentile_name), ["p50", "p95", "p99.9", "p99.99"]);
+    }
+
+    #[test]
+    fn fifty_eight_responses_are_too_few_for_p95() {
+        let (_, p95) = gates().find(|(name, _)| *name == "p95").expect("a gate");
+        let of = |samples| Step {
+            response_time_us: ResponseTime { p95: Some(2.0), samples, ..ResponseTime::default() },
+            ..Step::default()
+        };
+        let (few, enough) = (of(58), of(59));
+        let (few, enough) = (Measurement::from(&few), Measurement::from(&enough));
+        assert!(p95.read(&few).is_none());
+        assert_eq!(p95.too_few(&few).as_deref(), Some("p95 needs 59 responses; there were 58"));
+        assert_eq!(p95.read(&enough).map(|found| found.number()), Some(2.0));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use analysis::run::{Function, Profile, Run, TierProfile};
 
-use crate::sentences::function;
+use crate::sentences::{function, holders};
 
 // Numbers of fields: of the profile,
 const SAMPLE_TYPE: u64 = 1;
@@ -50,7 +50,8 @@ fn encoded(profile: &Profile) -> Vec<u8> {
 }
 
 fn samples(tier: &TierProfile, period_ns: u64, tables: &mut Tables, out: &mut Message) {
-    let label = Message::of(&[(1, tables.text("tier")), (2, tables.text(&tier.processes.name))]);
+    let name = holders::named_on(&tier.processes.name, &tier.processes.on);
+    let label = Message::of(&[(1, tables.text("tier")), (2, tables.text(&name))]);
     let locations: Vec<u64> = tier.functions.iter().map(|function| tables.location(function)).collect();
     for stack in &tier.stacks {
         // The innermost call first.

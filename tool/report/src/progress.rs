@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use analysis::{
     comparison::{LeftOut, LeftOutCause},
-    run::{DatabaseTrouble, HostName, Processes, Proof, SocketsUnread, Step},
+    run::{DatabaseTrouble, GeneratorLoss, HostName, Processes, Proof, SocketsUnread, Step},
     search::outlook::TimeOf,
 };
 
@@ -183,6 +183,25 @@ pub fn trial_begun(name: &str, number: u32, trials: u32, left: Duration) -> Stri
         return name.to_owned();
     }
     format!("trial {number} of about {trials}, {} left: {name}", about(left.as_secs_f64()))
+}
+
+/// A trial has lost its fleet, as this generator of it was lost, and is made again: for this time, of so many at most.
+#[must_use]
+pub fn measured_again(generator: &str, loss: &GeneratorLoss, times: u32, most: u32) -> String {
+    let why = sentences::generator_lost(generator, loss);
+    format!(
+        "{why}. Measuring this again from its beginning, once the fleet is back (time {times} of at most {most})"
+    )
+}
+
+/// Each of so many attempts at a trial has lost its fleet, the last as this generator was lost.
+#[must_use]
+pub fn fleet_lost(generator: &str, loss: &GeneratorLoss, attempts: u32) -> String {
+    let why = sentences::generator_lost(generator, loss);
+    format!(
+        "each of {attempts} attempts at one measurement lost its fleet, the last because {why}. Nothing is left out for that; \
+         see to the bus and its members"
+    )
 }
 
 /// A length of time that is not known well: `about 40 s`, `about 3 min`, `about 2 h 10 min`.

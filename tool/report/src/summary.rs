@@ -2,6 +2,7 @@
 
 pub(crate) mod comparison;
 pub(crate) mod index;
+pub(crate) mod requests;
 
 use analysis::laws::{is_tested, lost_in_failures};
 use analysis::run::{
@@ -276,8 +277,11 @@ fn lost(run: &Run) -> impl Iterator<Item = &Step> {
     run.steps.iter().filter(|step| lost_in_failures(step))
 }
 
-/// The kinds of request as they ran, where there are several; empty otherwise.
+/// The kinds of request as they ran, where there are several and no table has them; empty otherwise.
 pub(crate) fn mix(run: &Run) -> String {
+    if requests::requests(run).is_some() {
+        return String::new();
+    }
     let part = |request: &RequestShare| {
         let asked = number::percent(request.asked_share);
         format!("{} {} (asked {asked})", request.name, number::percent(request.share))

@@ -8,6 +8,7 @@ pub(crate) mod history;
 pub(crate) mod live;
 mod plot;
 pub(crate) mod prediction;
+mod requests;
 mod runs;
 mod steps;
 pub(crate) mod style;
@@ -55,6 +56,7 @@ pub fn terminal(run: &Run, options: &TerminalOptions) -> String {
     let width = table.min(TEXT_WIDTH_MAX - MARGIN.len());
     let blocks = [
         verdict(run, style, width),
+        requests::lines(run, style, table),
         steps::lines(run, style, table),
         steps::failures(run, style, table),
         plot::lines(run, style, width),

@@ -80,6 +80,14 @@ pub fn planned(changes: &[Change]) -> String {
     format!("\nTo be set:\n{}", lines.collect::<String>())
 }
 
+/// Where settings would mend something that are not set from here, ending in a newline.
+#[must_use]
+pub fn elsewhere(hosts: &[&str]) -> String {
+    let line =
+        |host: &&str| format!("Nothing is set on {host} from here. As root there: nstar doctor --apply\n");
+    format!("\n{}", hosts.iter().map(line).collect::<String>())
+}
+
 /// The question before it is set, with the file of the script.
 #[must_use]
 pub fn question(script: &str) -> String {
@@ -156,6 +164,13 @@ mod tests {
         for text in changed {
             assert_eq!(read(&text), Err(UndoScriptError::Changed), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_set_elsewhere_is_set_there() {
+        let told = elsewhere(&["web", "db"]);
+        assert!(told.contains("on web from here. As root there: nstar doctor --apply\n"), "{told}");
+        assert!(told.contains("on db from here") && told.ends_with('\n'), "{told}");
     }
 
     #[test]

@@ -137,6 +137,10 @@ fn expected(run: &Run) -> BTreeMap<String, Vec<f64>> {
         ("steps-table little_gap".into(), column(|step| step.little_gap)),
         ("throughput-table throughput_per_s".into(), column(|step| step.throughput_per_s)),
         ("response-time-table response_time_us.mean".into(), column(|step| step.response_time_us.mean)),
+        (
+            "response-time-table response_time_us.p95".into(),
+            column(|step| step.response_time_us.p95.unwrap_or_default()),
+        ),
         ("response-time-table response_time_us.p99".into(), column(|step| step.response_time_us.p99)),
         ("response-time-table response_time_us.max".into(), column(|step| step.response_time_us.max)),
         ("demands-table demand_us".into(), run.laws.demands.iter().map(|demand| demand.demand_us).collect()),

@@ -120,6 +120,24 @@ fn several_generators_are_listed_with_their_users_and_clocks() {
     assert!(shown.contains("busiest of 2 generators 46 %"), "{shown}");
 }
 
+/// The slow kind is too rare for its 99th percentile: 220 responses, of 299.
+#[test]
+fn each_kind_of_request_is_a_row_of_a_table() {
+    let page = html(&samples::mix()).expect("renders");
+    let tags = tags(&page);
+    let figures = |name: &str| -> Vec<&str> {
+        let cells = tags.iter().filter(|tag| tag.get("data-name") == Some(name));
+        cells.filter_map(|tag| tag.get("data-value")).collect()
+    };
+    assert_eq!(figures("requests.asked_share"), ["0.998", "0.002"]);
+    assert_eq!(figures("requests.completed"), ["136256", "218"]);
+    assert_eq!(figures("requests.response_time_us.mean"), ["114.7", "1840"]);
+    assert_eq!(figures("requests.response_time_us.p95"), ["182", "3000"]);
+    assert_eq!(figures("requests.response_time_us.p99"), ["205"]);
+    assert!(page.contains("Each kind of request at 4 users"), "{page}");
+    assert!(!html(&samples::cpu()).expect("renders").contains("requests-table"));
+}
+
 #[test]
 fn tables_and_charts_are_named() {
     for (name, page) in pages() {

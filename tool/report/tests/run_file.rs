@@ -32,6 +32,18 @@ fn a_file_from_before_fields_were_added_stays_readable() {
     assert_eq!(parse(&before.join("\n")).unwrap(), samples::cpu());
 }
 
+/// It has none, and gets none when it is written again.
+#[test]
+fn a_file_from_before_p95_was_kept_stays_readable() {
+    let text = include_str!("golden/run.json");
+    let older: String =
+        text.lines().filter(|line| !line.contains("\"p95\"")).map(|line| format!("{line}\n")).collect();
+    let run = parse(&older).unwrap();
+    assert!(run.steps.iter().all(|step| step.response_time_us.p95.is_none()));
+    assert_eq!(json(&run).unwrap(), older);
+    assert!(samples::cpu().steps.iter().all(|step| step.response_time_us.p95.is_some()));
+}
+
 #[test]
 fn the_shipped_schema_is_up_to_date() {
     assert!(SHIPPED == schema(), "run: cargo run -p report --example schema > docs/run.schema.json");

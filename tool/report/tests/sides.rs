@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use analysis::contrast::{self, Contrast, Figure, Gate, Given, Limit};
 use analysis::history::{History, history};
-use analysis::prediction::{Change, Goal, Prediction, Question, predict};
+use analysis::prediction::{Bound, Change, Goal, GoalFigure, Prediction, Question, Refusal, predict};
 use analysis::run::Run;
 use report::TerminalOptions;
 use serde_json::Value;
@@ -156,6 +156,52 @@ fn a_prediction_says_what_is_next_and_what_to_distrust() {
     ] {
         assert!(text.contains(said), "{said} is not in:\n{text}");
     }
+}
+
+/// The sample in a file from before p95 was kept.
+fn without_p95() -> Run {
+    let mut run = samples::cpu();
+    let times = run.steps.iter_mut().map(|step| &mut step.response_time_us);
+    times.chain([&mut run.verdict.response_time_at_saturation_us]).for_each(|time| time.p95 = None);
+    run
+}
+
+/// With 8 users, the sample's mean is 235 us and its p95 1.6 times that.
+#[test]
+fn a_goal_for_p95_needs_a_file_that_holds_it() {
+    let figure = GoalFigure::Quantile { percentile: "p95".into() };
+    let text = "p95<=1ms at 8 users".to_owned();
+    let goal = Goal { text, figure, bound: Bound::AtMost, value: 1_000.0, users: Some(8) };
+    let question = Question { users: Some(8), goal: Some(goal), seed: 1, ..Question::default() };
+    let found = predict(&samples::cpu(), &question, "1").expect("an answer");
+    let answer = found.goal.as_ref().expect("of the goal");
+    assert!(answer.reached && (answer.now.value / 375.0 - 1.0).abs() < 0.1, "{answer:?}");
+    let text = report::prediction::terminal(&found, &TerminalOptions { width: 140, ..Default::default() });
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(", p95 about 3") && words.contains(", p99 about 4"), "{text}");
+
+    let refusal = predict(&without_p95(), &question, "1").expect_err("not in the file");
+    let kept = ["p50", "p90", "p99", "p999"].map(str::to_owned).to_vec();
+    assert_eq!(refusal, Refusal::QuantileNotKept { percentile: "p95".into(), kept });
+    assert!(refusal.is_of_question());
+    let said = report::prediction::refusal(&refusal);
+    assert!(said.contains("written before nstar kept that; sweep again") && said.contains("p999"), "{said}");
+
+    let slower = Change::Think { think_us: 1e3 };
+    let elsewhere = Question { changes: vec![slower], ..question };
+    let refusal = predict(&without_p95(), &elsewhere, "1").expect_err("users think for another time");
+    assert_eq!(refusal, Refusal::NoQuantile, "a newer file would not help");
+}
+
+#[test]
+fn a_gate_on_p95_says_that_an_older_file_lacks_it() {
+    let (before, after) = (given("a.json", without_p95()), given("b.json", samples::cpu()));
+    let mut found = contrast::of_runs(vec![before], vec![after], "1").expect("runs on both sides");
+    let figure = Figure::ResponseTimeQuantile { percentile: "p95".into() };
+    found.hold(&[Gate { text: "p95<+5%".into(), figure, limit: Limit::Below, ratio: 1.05 }]);
+    let said = report::contrast::gate(&found.gates[0]);
+    assert!(said.starts_with("p95<+5%: not decided, p95 is not known on both sides: "), "{said}");
+    assert!(said.contains("from before nstar kept it; measure that side again"), "{said}");
 }
 
 #[test]

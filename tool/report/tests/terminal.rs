@@ -63,6 +63,48 @@ fn names_cannot_drive_the_terminal() {
     assert_eq!(text.chars().find(driven), None);
 }
 
+/// The slow kind is too rare for a 99th percentile.
+#[test]
+fn each_kind_of_request_has_a_row_of_its_own_times() {
+    let rows = |run: &Run| -> Vec<String> {
+        let text = terminal(run, &options());
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    let mut run = samples::mix();
+    let shown = rows(&run);
+    let at = shown.iter().position(|line| line.starts_with("request at 4 users")).expect("a table");
+    let expected = [
+        "request at 4 users asked share req/s mean µs p50 p90 p95 p99",
+        "search 100 % 100 % 34 100 115 108 160 182 205",
+        "book 0.2 % 0.2 % 54.6 1 840 1 700 2 500 3 000",
+        "",
+    ];
+    assert_eq!(shown[at..at + 4], expected);
+    assert!(!shown.iter().any(|line| line.contains("Requests: ")), "{shown:?}");
+    // A file from before they were kept has the shares of the whole run.
+    run.steps[3].requests.clear();
+    let shown = rows(&run).join(" ");
+    assert!(shown.contains("Requests: search 100 % (asked 100 %), book 0.2 % (asked 0.2 %)."), "{shown}");
+}
+
+#[test]
+fn kinds_that_were_not_told_apart_and_one_that_never_completed_have_rows_too() {
+    let mut run = samples::mix();
+    run.steps.swap(0, 3);
+    run.steps.truncate(1);
+    let [fast, slow] = &mut run.steps[0].requests[..] else { panic!("two kinds") };
+    fast.name.clear();
+    (slow.completed, slow.response_time_us.samples) = (0, 0);
+    let text = terminal(&run, &options());
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(name)).expect(name);
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(row("request "), "request asked share req/s mean µs p50 p90 p95 p99");
+    assert_eq!(row("all others"), "all others 100 % 34 100 115 108 160 182 205");
+    assert_eq!(row("book"), "book 0.2 % 0.2 % 54.6");
+}
+
 #[test]
 fn littles_law_is_not_said_to_hold_where_it_was_not_tested() {
     let said = |run: &Run| terminal(run, &TerminalOptions { width: 400, ..options() });

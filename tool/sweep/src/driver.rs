@@ -8,7 +8,7 @@ use analysis::run::{GeneratorHost, GeneratorTrouble};
 use analysis::ticks::Tick;
 use load::{Ceiling, LoadError, Plan, ProbeReport, RequestTotal, Stop, Think};
 
-use crate::fleet::{Fleet, FleetError, Generators};
+use crate::fleet::{Fleet, FleetError, Generators, Lost};
 use crate::sweep::SweepError;
 
 /// How long to test what the generator can do: enough to tell 80 % from 100 %.
@@ -75,6 +75,17 @@ pub(crate) struct Making<'a> {
     pub(crate) with_ceiling: bool,
 }
 
+/// What comes of a load once it has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    /// Totals of every kind of request, of the generators that told theirs.
+    pub(crate) totals: Vec<RequestTotal>,
+    /// Which of several generators was lost, if that ended the run or came at its very end.
+    pub(crate) lost: Option<Lost>,
+    /// Which of them was lost first, whenever that was: the totals lack what it had sent.
+    pub(crate) uncounted: Option<Lost>,
+}
+
 /// What is known of several generators.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
@@ -138,10 +149,10 @@ impl Source {
         }
     }
 
-    /// Ends the load. Returns the totals of every kind of request.
-    pub(crate) fn finish(self) -> Vec<RequestTotal> {
+    /// Ends the load. Returns what was sent, and which of several generators were lost.
+    pub(crate) fn finish(self) -> Sent {
         match self {
-            Source::Here(generator) => generator.finish(),
+            Source::Here(generator) => Sent { totals: generator.finish(), ..Sent::default() },
             Source::Fleet(fleet) => fleet.finish(),
         }
     }

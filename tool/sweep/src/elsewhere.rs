@@ -4,6 +4,9 @@
 //! sees. Several may be on one machine: two containers, or the generator in one network namespace and an agent in another.
 //! What a machine has is counted once then, and so are processes that two of them see.
 
+mod facts;
+mod profiles;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::thread;
@@ -20,6 +23,8 @@ use crate::sweep::SweepError;
 use crate::target::with_silences;
 
 pub use agent::{BySsh, Endpoint, EndpointError};
+pub(crate) use facts::FoundElsewhere;
+pub(crate) use profiles::AskedProfile;
 
 /// Where to observe besides this host.
 #[derive(Debug, Clone, Default)]

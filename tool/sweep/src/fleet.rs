@@ -5,6 +5,7 @@
 //! it: nothing of that is used, and the others begin again or the run ends, as asked.
 
 mod joining;
+mod lost;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -22,7 +23,8 @@ use load::{Pacing, Plan, ProbeReport, RequestTotal, SLICE_US, Stop, Think};
 use observe::monotonic_us;
 
 use self::joining::{Joining, Owner, Slices, Start};
-use crate::driver::{DriveError, Told};
+pub use self::lost::Lost;
+use crate::driver::{DriveError, Sent, Told};
 use crate::elsewhere::{flag_of, unused};
 
 /// Generators are told so long before they begin, so that all have heard it by then.
@@ -327,19 +329,29 @@ impl Fleet {
         }
     }
 
-    /// Ends the load. Returns the totals of every kind of request, of the generators that were not lost.
-    pub(crate) fn finish(self) -> Vec<RequestTotal> {
-        let remotes: Vec<_> = self.members.into_iter().filter_map(|member| member.remote).collect();
-        remotes.iter().for_each(RemoteGenerator::finish);
-        let mut all = Vec::<RequestTotal>::new();
-        for totals in remotes.iter().filter_map(|remote| remote.totals().ok()) {
-            if all.is_empty() {
-                all = totals;
-            } else {
-                all.iter_mut().zip(&totals).for_each(|(all, one)| all.add(one));
+    /// Ends the load. Returns the totals of every kind of request, of the generators that were not lost, and which were.
+    pub(crate) fn finish(self) -> Sent {
+        let mut uncounted = Lost::first_of(&self.troubles);
+        let mut lost = match self.check_not_over() {
+            Err(DriveError::Over(error)) => Lost::meanwhile(&error),
+            _ => None,
+        };
+        let alive = self.members.into_iter().filter_map(|member| Some((member.name, member.remote?)));
+        let alive: Vec<_> = alive.collect();
+        alive.iter().for_each(|(_, remote)| remote.finish());
+        let mut totals = Vec::<RequestTotal>::new();
+        for (name, remote) in &alive {
+            match remote.totals() {
+                Ok(first) if totals.is_empty() => totals = first,
+                Ok(more) => totals.iter_mut().zip(&more).for_each(|(all, one)| all.add(one)),
+                Err(loss) => {
+                    let last = Lost { name: name.to_string(), loss };
+                    lost.get_or_insert_with(|| last.clone());
+                    uncounted.get_or_insert(last);
+                }
             }
         }
-        all
+        Sent { totals, lost, uncounted }
     }
 
     /// Users of each that is not lost, in their order.

@@ -1,35 +1,27 @@
-//! Samples where the processor time of the server goes and where its threads sleep, and has the functions named.
+//! Samples where the processor time of the server goes and where its threads sleep, here and at other observers, and has the
+//! functions named.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use analysis::{
-    profile::{Names, Sampled, Space, ThreadsSeen, Tier, Unwinder, off_cpu, profile},
-    run::{Processes, Profile, ProfileTrouble, Run},
+    profile::{HostProfile, Tier, profile},
+    run::{Processes, Run},
     ticks::Tick,
 };
 use load::Think;
-use observe::{OffCpuSampler, Profiler};
 
 use crate::{
     driver::{DriveError, Driver},
+    elsewhere::AskedProfile,
     progress::Event,
     sweep::{Stage, SweepError},
     target::Watch,
 };
 
-/// What reads the tables of programs. The libraries for it are large, so who wants profiles brings it.
-#[derive(Debug, Clone, Copy)]
-pub struct ProgramTables {
-    /// Names the functions that addresses lie in.
-    pub names: fn(&BTreeMap<Space, BTreeSet<u64>>) -> Names,
-    /// Makes what finds the callers of a sampled thread, if that is known for this processor.
-    pub unwinder: fn() -> Option<Box<dyn Unwinder>>,
-}
+pub use observe::ProgramTables;
 
 /// The longest that a load is sampled.
 const LOAD_MOST: Duration = Duration::from_secs(10);
@@ -40,14 +32,12 @@ const SWEEP_MOST: Duration = Duration::from_secs(5);
 /// Requests of the users before are under way for so long, microseconds.
 const SETTLING_US: u64 = 300_000;
 
-/// Sampling under way.
+/// Sampling under way, here and wherever else somebody observes.
 #[derive(Debug)]
 pub(crate) struct Profiling {
-    profiler: Result<Profiler, ProfileTrouble>,
-    off_cpu: Option<OffCpuSampler>,
-    tiers: Vec<Tier>,
-    elsewhere: Vec<Processes>,
-    tables: ProgramTables,
+    /// `None` where only others see tiers.
+    here: Option<observe::Profiling>,
+    elsewhere: Vec<AskedProfile>,
 }
 
 impl Profiling {
@@ -57,28 +47,23 @@ impl Profiling {
     }
 
     fn start(watch: &Watch, most: Duration, tables: ProgramTables) -> Self {
+        let elsewhere = watch.elsewhere().profile(most);
         let tiers: Vec<Tier> = watch.tiers().into_iter().map(tier).collect();
-        let pids = tiers.iter().flat_map(|tier| &tier.pids).copied().collect();
-        let profiler = Profiler::start(&pids, most, (tables.unwinder)());
-        let off_cpu = OffCpuSampler::start(tiers.iter().map(|tier| tier.pids.clone()).collect(), most);
-        Self { profiler, off_cpu, tiers, elsewhere: watch.tiers_elsewhere(), tables }
+        let is_here = !tiers.is_empty() || elsewhere.is_empty();
+        let here = is_here.then(|| observe::Profiling::start(tiers, most, tables));
+        Self { here, elsewhere }
     }
 
-    /// Whether there is anything that is sampled.
+    /// Whether there is anything that is sampled, as far as is known here.
     fn is_under_way(&self) -> bool {
-        self.profiler.is_ok() || self.off_cpu.is_some()
+        !self.elsewhere.is_empty() || self.here.as_ref().is_some_and(observe::Profiling::is_under_way)
     }
 
-    /// Ends it, and has the functions named while the processes still run.
-    pub(crate) fn finish(self, users: u32) -> Profiled {
-        let sampled = match self.profiler {
-            Ok(profiler) => profiler.stop().as_living(|pid| Path::new(&format!("/proc/{pid}")).exists()),
-            Err(trouble) => Sampled { troubles: vec![trouble], ..Sampled::default() },
-        };
-        let threads = self.off_cpu.map(OffCpuSampler::stop);
-        let names = (self.tables.names)(&sampled.addresses());
-        let Self { tiers, elsewhere, .. } = self;
-        Profiled { users, sampled, threads, tiers, elsewhere, names, throughput_per_s: None }
+    /// Ends it, and has the functions named while the processes still run. What others sampled is not waited for yet.
+    pub(crate) fn finish(self, users: u32, watch: &Watch) -> Profiled {
+        watch.elsewhere().end_profiles(&self.elsewhere);
+        let here = self.here.map(observe::Profiling::finish);
+        Profiled { users, here, elsewhere: self.elsewhere, throughput_per_s: None }
     }
 }
 
@@ -92,23 +77,17 @@ fn tier(((role, name), pids): ((analysis::counters::Role, String), Vec<u32>)) ->
 #[derive(Debug)]
 pub(crate) struct Profiled {
     users: u32,
-    sampled: Sampled,
-    threads: Option<ThreadsSeen>,
-    tiers: Vec<Tier>,
-    elsewhere: Vec<Processes>,
-    names: Names,
+    here: Option<HostProfile>,
+    elsewhere: Vec<AskedProfile>,
     throughput_per_s: Option<f64>,
 }
 
 impl Profiled {
-    /// Adds the profile to a run.
-    pub(crate) fn add_to(self, run: &mut Run) {
-        let about = (&*self.tiers, &run.verdict.bottleneck);
-        let mut profile: Profile = profile(self.users, &self.sampled, about, &self.names);
-        profile.off_cpu = self.threads.map(|seen| off_cpu(&seen, &self.tiers));
-        if !self.elsewhere.is_empty() {
-            profile.troubles.push(ProfileTrouble::Elsewhere { tiers: self.elsewhere });
-        }
+    /// Adds the profile to a run. Others are waited for until they have told theirs, for a bounded time: load is made no longer.
+    pub(crate) fn add_to(self, run: &mut Run, watch: &Watch) {
+        let elsewhere = watch.elsewhere().profiles(self.elsewhere);
+        let hosts = self.here.into_iter().chain(elsewhere).collect();
+        let mut profile = profile(self.users, hosts, &run.verdict.bottleneck);
         let step = run.steps.iter().find(|step| step.users == self.users);
         let before = step.map(|step| step.throughput_per_s).filter(|before| *before > 0.0);
         profile.throughput_share = self.throughput_per_s.zip(before).map(|(during, before)| during / before);
@@ -159,7 +138,7 @@ fn sampled_once(
         true => driver.collect(u64::try_from(SWEEP_MOST.as_micros()).unwrap_or(u64::MAX), interrupt)?,
         false => Vec::new(),
     };
-    Ok(Profiled { throughput_per_s: throughput_per_s(&ticks), ..profiling.finish(at.users) })
+    Ok(Profiled { throughput_per_s: throughput_per_s(&ticks), ..profiling.finish(at.users, at.watch) })
 }
 
 fn throughput_per_s(ticks: &[Tick]) -> Option<f64> {

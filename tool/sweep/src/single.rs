@@ -10,7 +10,7 @@ use load::{Plan, Stop};
 
 use crate::{
     conclusion::{Circumstances, Gathered, Measured, RunStart},
-    driver::{Began, DriveError, Driver, Making, Source},
+    driver::{Began, DriveError, Driver, Making, Sent, Source},
     elsewhere::Observe,
     fleet::Generators,
     profiling::{Profiling, ProgramTables},
@@ -68,11 +68,11 @@ pub fn load(
         }
     };
     watch.sample();
-    let profiled = profiling.map(|profiling| profiling.finish(users));
+    let profiled = profiling.map(|profiling| profiling.finish(users, &watch));
     let step = estimate(users, &ticks, &Precision::default());
     listener.on(&Event::StepDone(Box::new(step.clone())));
     let generators = generator.told();
-    let mut totals = generator.finish();
+    let Sent { mut totals, lost, uncounted } = generator.finish();
     let measured = Measured {
         steps: vec![step],
         kind: RunKind::Load,
@@ -88,8 +88,8 @@ pub fn load(
     };
     let mut run = Gathered::new(&plan.load, &plan.circumstances, measured).into_run(&totals);
     if let Some(profiled) = profiled {
-        profiled.add_to(&mut run);
+        profiled.add_to(&mut run, &watch);
     }
     first.count(&mut totals);
-    Ok(Driven { run, totals })
+    Ok(Driven { run, totals, lost, uncounted })
 }

@@ -21,9 +21,9 @@ use crate::{
     conclusion::{self, Circumstances, Gathered, Measured, RunStart},
     confirm::{Swept, confirm},
     database::{DatabaseUrl, DatabaseWatch},
-    driver::{Began, DriveError, Driver, Making, Source},
+    driver::{Began, DriveError, Driver, Making, Sent, Source},
     elsewhere::Observe,
-    fleet::{FleetError, Generators},
+    fleet::{FleetError, Generators, Lost},
     following::{self, Seen},
     profiling::{AtSaturation, Profiled, ProgramTables, profile_at},
     progress::{Event, Listener},
@@ -78,6 +78,10 @@ pub struct Driven {
     pub run: Run,
     /// Totals of every request of the scenario, including those before the load and between measurements.
     pub totals: Vec<RequestTotal>,
+    /// Which of several generators was lost, if that ended the run before all was measured, or came at its very end.
+    pub lost: Option<Lost>,
+    /// Which of them was lost first, also where the others went on: the totals lack what it had sent.
+    pub uncounted: Option<Lost>,
 }
 
 /// Reasons why a sweep could not be made.
@@ -100,6 +104,9 @@ pub enum SweepError {
     /// The load could not be made elsewhere.
     #[error(transparent)]
     Fleet(#[from] FleetError),
+    /// The load could not be made elsewhere any longer, and nothing had been measured by then.
+    #[error(transparent)]
+    Lost(FleetError),
     /// The action before a step failed.
     #[error("before a step: {0}")]
     BeforeStep(String),
@@ -109,7 +116,21 @@ impl From<DriveError> for SweepError {
     fn from(error: DriveError) -> Self {
         match error {
             DriveError::Load(error) => Self::Load(error),
-            DriveError::Again(error) | DriveError::Over(error) => Self::Fleet(error),
+            DriveError::Again(error) | DriveError::Over(error) => Self::Lost(error),
+        }
+    }
+}
+
+impl SweepError {
+    /// The generator or observer that was lost, where that is the reason: another, or the same once it is back, may do what
+    /// this one could not. `None` where it would happen again.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            Self::Lost(error) => Lost::meanwhile(error),
+            Self::Fleet(error) => Lost::at_start(error),
+            Self::Agent { source, .. } => Lost::before_it_began(source),
+            Self::Load(_) | Self::Observe(_) | Self::BeforeStep(_) => None,
         }
     }
 }
@@ -197,13 +218,13 @@ pub fn sweep_with(
         gathered = gathered.confirmed(trial, interrupt.load(Ordering::Relaxed));
     }
     let told = generator.told();
-    let mut totals = generator.finish();
+    let Sent { mut totals, lost, uncounted } = generator.finish();
     let mut run = gathered.generated_by(told).into_run(&totals);
     if let Some(profiled) = profiled {
-        profiled.add_to(&mut run);
+        profiled.add_to(&mut run, &watch);
     }
     first.count(&mut totals);
-    Ok(Driven { run, totals })
+    Ok(Driven { run, totals, lost, uncounted })
 }
 
 /// What a trial showed; nothing where a generator was lost meanwhile: the steps stand without it.
@@ -331,7 +352,7 @@ fn search(
             Err(DriveError::Over(error)) => {
                 search.begin_again();
                 if search.steps().is_empty() {
-                    return Err(error.into());
+                    return Err(SweepError::Lost(error));
                 }
                 break;
             }
@@ -480,7 +501,7 @@ mod tests {
         };
         for in_the_first_step in [1, 2, 3] {
             let error = measured(in_the_first_step).expect_err("nothing was measured");
-            assert!(matches!(error, SweepError::Fleet(FleetError::Lost { .. })), "{error}");
+            assert!(matches!(error, SweepError::Lost(FleetError::Lost { .. })), "{error}");
         }
         let found: Vec<_> = (4..40).map(|over| measured(over).expect("steps")).collect();
         assert!(found.is_sorted_by_key(Vec::len), "{found:?}");

@@ -1,6 +1,11 @@
 //! The server under test, as seen from this host: found from its port, watched while it is driven.
 
-use std::{cell::RefCell, collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{
+    cell::{Ref, RefCell},
+    collections::BTreeMap,
+    net::SocketAddr,
+    time::Duration,
+};
 
 use analysis::{
     conclude::OutOfSight,
@@ -177,6 +182,11 @@ impl Watch {
     pub(crate) fn sample(&self) {
         self.elsewhere.borrow().sample();
         self.watcher.sample_now();
+    }
+
+    /// What observes elsewhere.
+    pub(crate) fn elsewhere(&self) -> Ref<'_, Elsewhere> {
+        self.elsewhere.borrow()
     }
 
     /// The tiers that serve now and are not beside this process.

@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 
 use analysis::counters::{Counters, ServerAddress, ThreadLook};
+use analysis::doctor::Facts;
 use analysis::run::{ServerUnwatched, SocketsUnread};
 use analysis::ticks::Tick;
 use load::fleet::Member;
 use load::{Plan, ProbeReport, RequestTotal, Stop, Think};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{ProtocolError, in_one_line};
+use super::{ProfileOrder, Profiled, ProtocolError, in_one_line};
 
 /// What the near end asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,12 @@ pub enum Command {
     Begin(Begin),
     /// End the load.
     Finish,
+    /// Tell by what it is judged whether a server there can be measured: of the host, and of the processes that are watched.
+    Facts,
+    /// Sample where the processor time of tiers goes and where their threads sleep, and tell it once the time is over.
+    Profile(ProfileOrder),
+    /// Tell by now what was sampled.
+    EndProfile,
 }
 
 /// A load that a generator is to make with others. It holds whatever the requests hold, passwords too.
@@ -94,6 +101,10 @@ pub enum Report {
     Totals(Vec<RequestTotal>),
     /// Why the load cannot be made, or not any longer.
     Failed(String),
+    /// By what it is judged whether a server there can be measured; its time is of the far end's clock.
+    Facts(Box<Facts>),
+    /// What was sampled of some tiers, with the functions named.
+    Profiled(Box<Profiled>),
 }
 
 /// How much of a load a generator can make.

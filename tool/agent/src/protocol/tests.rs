@@ -5,7 +5,11 @@ use analysis::counters::{
     ConnectionLimits, Container, Counters, Cpu, CpuQuota, Disk, Hop, Interface, IoLimit, Listener,
     MemoryLimit, PortsHeld, Process, ProcessLook, Role, ServerAddress, Thread, ThreadLook, Tracked,
 };
-use analysis::ticks::{Counts, ErrorKind, GeneratorTick, Tick};
+use analysis::doctor::{
+    Check, Facts, HostProcess, ListenQueue, Processor, ServerNetwork, Sockets, Subject, SubjectFacts, Unmade,
+};
+use analysis::run::{RunState, Stack};
+use analysis::ticks::{Counts, ErrorKind, GeneratorTick, KindTick, Tick};
 use load::fleet::Member;
 use load::{Pacing, Plan, ProbeReport, RequestTemplate, RequestTotal, Scenario, Stop, Think};
 use proptest::prelude::*;
@@ -108,7 +112,122 @@ fn every_report() -> Vec<Report> {
             ..RequestTotal::default()
         }]),
         Report::Failed("cannot start a generator thread".into()),
+        Report::Facts(Box::new(facts())),
+        Report::Profiled(Box::new(profiled())),
     ]
+}
+
+/// A profile with something of every kind in it.
+fn profiled() -> Profiled {
+    let called =
+        |name: &str, offset| Called { name: name.into(), module: "nginx".into(), offset, kernel: false };
+    let functions = vec![called("main", None), called("", Some(0x5000))];
+    let hottest = Hottest {
+        function: functions[1].clone(),
+        share: 0.7,
+        share_ci: [0.6, 0.8],
+        caller: Some(functions[0].clone()),
+    };
+    let stacks = vec![Stack { calls: vec![0, 1], samples: 7 }];
+    let waited = Waited {
+        state: RunState::Uninterruptible,
+        call: Some("fsync".into()),
+        wchan: Some("io_schedule".into()),
+        samples: 5,
+        share: 0.5,
+    };
+    Profiled {
+        number: 2,
+        elapsed_s: 5.0,
+        hertz: 99,
+        by_thread: true,
+        tiers: vec![OnCpu {
+            samples: 10,
+            cores: 1.5,
+            kernel_share: Some(0.25),
+            hottest: Some(hottest),
+            functions: functions.clone(),
+            stacks: stacks.clone(),
+            left_out: 3,
+            cut_short: Some(Cut { share: 0.1, untold: 1, too_deep: 0, not_in_time: 0 }),
+        }],
+        troubles: vec![
+            Missing::NotBuilt,
+            Missing::Refused(Some(3)),
+            Missing::WithoutKernel(None),
+            Missing::Unavailable(38),
+            Missing::TooManyThreads(4),
+            Missing::Lost(5),
+            Missing::FramePointersAlone,
+            Missing::Ended(6),
+            Missing::NotHere,
+        ],
+        off_cpu: Some(Sleepers {
+            elapsed_s: 4.9,
+            looks: 400,
+            tiers: vec![Slept {
+                threads: 8.5,
+                samples: 10,
+                asleep_share: 0.5,
+                waits: vec![waited],
+                left_out: 1,
+                functions,
+                stacks,
+            }],
+            calls_refused: Some(Some(1)),
+            stacks_refused: true,
+        }),
+    }
+}
+
+/// Facts with something of every kind in them.
+fn facts() -> Facts {
+    let sockets = Sockets {
+        network: "net:[4]".into(),
+        listen_queue: Some(4_096),
+        syn_queue: Some(512),
+        packet_queue: Some(1_000),
+        packets_dropped: 3,
+        ports: Some(28_232),
+        time_wait: 9,
+        reuse: Some(2),
+        tracked: Some(Tracked { connections: 5, most: 600, refused: 1 }),
+    };
+    let limits = SubjectFacts {
+        open_files: Some(1_024),
+        allowed: vec![0, 1],
+        quota_cores: Some(1.5),
+        debug_build: true,
+    };
+    Facts {
+        at_us: 1_000_000,
+        debug_build: false,
+        cpus: vec![Cpu { number: 1, steal_us: 300, ..Cpu::default() }],
+        processors: vec![Processor {
+            number: 1,
+            governor: Some("powersave".into()),
+            wake_us: Some(200),
+            siblings: vec![1, 3],
+            node: Some(0),
+        }],
+        clock: Some("tsc".into()),
+        clocks: vec!["tsc".into(), "hpet".into()],
+        huge_pages: Some("always".into()),
+        swapped_in_pages: 7,
+        processes: vec![HostProcess { pid: 9, name: "backup".into(), cpu_us: 40_000, is_ours: true }],
+        subjects: vec![
+            (Subject::Generator, SubjectFacts::default()),
+            (Subject::Server { name: "web".into(), pid: 812 }, limits),
+        ],
+        sockets: Sockets::default(),
+        server_network: Some(ServerNetwork { name: "web".into(), pid: 812, sockets }),
+        listeners: vec![ListenQueue { name: "web".into(), pid: 812, port: 8_080, most: 511 }],
+        links: vec![("eth0".into(), 1e9, true)],
+        unmade: vec![
+            Unmade { check: Check::OpenFiles, os_error: None },
+            Unmade { check: Check::Clock, os_error: Some(13) },
+        ],
+    }
 }
 
 fn unseen() -> Unseen {
@@ -145,12 +264,19 @@ fn probe() -> ProbeReport {
 /// A slice with something of every kind in it.
 fn tick(start_us: u64) -> Tick {
     let response_times = (0..200).map(|place| (start_us / 1_000 + place, 3 + place)).collect();
+    let kind = |kind| KindTick {
+        kind,
+        response_time_ns_sum: 44_000_000,
+        response_times: Counts { values_us: vec![(70, 600)], beyond: 0 },
+        timed_out: Counts { values_us: vec![(1_000_000, 2)], beyond: 0 },
+    };
     Tick {
         start_us,
         length_us: 20_000,
         completed: 1_200,
         response_time_ns_sum: 88_000_000,
         response_times: Counts { values_us: response_times, beyond: 1 },
+        by_kind: vec![kind(0), kind(1)],
         errors: [(ErrorKind::Refused, 3), (ErrorKind::LocalLimit, 1)].into(),
         unexpected_statuses: [(503, 2)].into(),
         generator: GeneratorTick {
@@ -220,6 +346,13 @@ fn every_command() -> Vec<Command> {
         Command::Start(Member::new(vec![70_000, 91_000], 1).expect("a member")),
         Command::Begin(begin),
         Command::Finish,
+        Command::Facts,
+        Command::Profile(ProfileOrder {
+            number: 2,
+            most_ms: 10_000,
+            tiers: vec![[812, 813].into(), [900].into()],
+        }),
+        Command::EndProfile,
     ]
 }
 
@@ -264,7 +397,7 @@ fn what_passes_over_the_stream_changes_only_with_the_protocol() {
         every_command().iter().flat_map(|one| command(one).expect("it is short")).collect::<Vec<u8>>();
     assert_eq!(
         (PROTOCOL, sum(&unpacked), sum(&commands)),
-        (7, 11_922_154_664_522_869_186, 2_315_991_421_760_248_785),
+        (8, 6_272_057_034_142_529_915, 1_190_360_358_941_632_662),
         "a message has changed: raise PROTOCOL, and put the new sums here"
     );
 }

@@ -1,6 +1,7 @@
 //! A load of several kinds of request: what was asked of each, and what ran.
 
-use crate::run::{Cause, Replaced, RequestShare, Warning};
+use crate::run::{Cause, Replaced, RequestShare, Step, StepRequest, Warning};
+use crate::ticks::KINDS_APART;
 
 /// A share that is further than this from the one asked for makes it another load.
 const FAR: f64 = 0.02;
@@ -29,6 +30,21 @@ pub fn mix(counts: &[RequestCount]) -> Vec<RequestShare> {
         replaced: count.replaced,
     };
     if counts.len() < 2 { Vec::new() } else { counts.iter().map(share).collect() }
+}
+
+/// The steps with the names of the kinds of request. A step that counted any of them has all of them then, in the order of the
+/// scenario; none where that has only one.
+pub(super) fn named(mut steps: Vec<Step>, counts: &[RequestCount]) -> Vec<Step> {
+    let apart = usize::from(KINDS_APART);
+    let kinds = if counts.len() < 2 { 0 } else { counts.len().min(apart + 1) };
+    let is_alone = |place: usize| place < apart || counts.len() == kinds;
+    for step in steps.iter_mut().filter(|step| !step.requests.is_empty()) {
+        step.requests.resize_with(kinds, StepRequest::default);
+        for (place, (request, count)) in step.requests.iter_mut().zip(counts).enumerate() {
+            request.name = if is_alone(place) { count.name.clone() } else { String::new() };
+        }
+    }
+    steps
 }
 
 /// A warning where the mix that ran is not the one asked for.
@@ -73,6 +89,31 @@ mod tests {
         let Cause::Mix { share, replaced, .. } = warning.cause else { panic!("{warning:?}") };
         assert_eq!(share, 0.5);
         assert_eq!(replaced, [Replaced { request: "cancel".to_owned(), times: 400 }]);
+    }
+
+    fn step(kinds: usize) -> Step {
+        Step { requests: vec![StepRequest::default(); kinds], ..Step::default() }
+    }
+
+    fn names(steps: &[Step], kinds: u32) -> Vec<Vec<String>> {
+        let counts: Vec<_> = (0..kinds).map(|kind| counted(&kind.to_string(), 0.1, 1, 0)).collect();
+        let names = |step: Step| step.requests.into_iter().map(|request| request.name).collect::<Vec<_>>();
+        named(steps.to_vec(), &counts).into_iter().map(names).collect()
+    }
+
+    #[test]
+    fn every_step_has_all_kinds_by_name() {
+        let steps = [step(1), step(0), step(3)];
+        let three = ["0", "1", "2"].map(str::to_owned).to_vec();
+        assert_eq!(names(&steps, 3), [three.clone(), Vec::new(), three]);
+        assert!(names(&steps, 1).iter().all(Vec::is_empty), "one kind is not told apart");
+    }
+
+    #[test]
+    fn kinds_beyond_the_limit_have_no_name_but_where_there_is_one_of_them() {
+        let last = |kinds| names(&[step(33)], kinds)[0].last().cloned();
+        assert_eq!([32, 33, 34, 900].map(last), ["31", "32", "", ""].map(|name| Some(name.to_owned())));
+        assert_eq!(names(&[step(33)], 900)[0].len(), 33);
     }
 
     #[test]

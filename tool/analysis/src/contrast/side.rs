@@ -66,6 +66,9 @@ pub struct Point {
     pub users_ci: Option<[u32; 2]>,
     /// Mean response time at N*, microseconds.
     pub response_time_us: f64,
+    /// The 95th percentile of it; absent where the sample is too small, and in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_us: Option<f64>,
     /// The 99th percentile of it; absent where the sample is too small.
     pub p99_us: Option<f64>,
     /// CPU time of all watched tiers per request, microseconds; absent where it could not be watched.
@@ -99,7 +102,7 @@ impl Point {
     pub fn of(Given { file, run }: &Given) -> Self {
         let verdict = &run.verdict;
         let time = &verdict.response_time_at_saturation_us;
-        let p99 = PERCENTILES.iter().find(|percentile| percentile.name == "p99");
+        let percentile = |name: &str| PERCENTILES.iter().find(|known| known.name == name)?.read(time);
         Self {
             file: file.clone(),
             started: run.started.clone(),
@@ -109,7 +112,8 @@ impl Point {
             users: verdict.users_at_saturation,
             users_ci: verdict.users_at_saturation_ci,
             response_time_us: time.mean,
-            p99_us: p99.and_then(|percentile| percentile.read(time)),
+            p95_us: percentile("p95"),
+            p99_us: percentile("p99"),
             cpu_us_per_request: run.verdict_step().and_then(cpu_us_per_request),
             bottleneck: limit(run),
             failed_share: run.failed_share(),

@@ -49,6 +49,7 @@ fn response_time(mean: f64) -> ResponseTime {
         mean_ci: Some([mean * 0.99, mean * 1.01]),
         p50: mean,
         p90: mean * 1.5,
+        p95: Some(mean * 1.7),
         p99: mean * 2.0,
         p999: mean * 3.0,
         max: mean * 4.0,

@@ -1,9 +1,12 @@
 //! What a host says of itself at one instant.
 
+use serde::{Deserialize, Serialize};
+
+use super::Unmade;
 use crate::counters::{Cpu, Tracked};
 
 /// Facts of a host. What could not be read is absent.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// When they were read, microseconds of a monotonic clock.
     pub at_us: u64,
@@ -23,16 +26,22 @@ pub struct Facts {
     pub swapped_in_pages: u64,
     /// Every process, and its CPU time so far.
     pub processes: Vec<HostProcess>,
-    /// Processes whose limits matter: this one, and those of the server.
+    /// Processes whose limits matter: the generator, where it is on this host, and those of the server.
     pub subjects: Vec<(Subject, SubjectFacts)>,
-    /// Limits on connections.
+    /// Limits on connections, of the network namespace of whoever asks.
     pub sockets: Sockets,
+    /// The same of the server's network namespace, where that is another.
+    pub server_network: Option<ServerNetwork>,
+    /// The listen queues of the server.
+    pub listeners: Vec<ListenQueue>,
     /// Links that are up, but the loopback: name, bits a second, whether both directions work at once.
     pub links: Vec<(String, f64, bool)>,
+    /// What could not be looked at for want of a right.
+    pub unmade: Vec<Unmade>,
 }
 
 /// Whose a limit is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subject {
     /// Whoever runs nstar from here makes the load.
     Generator,
@@ -46,7 +55,7 @@ pub enum Subject {
 }
 
 /// Limits of a process.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubjectFacts {
     /// Files that it may open; of the generator the hard limit, to which it raises the soft one. Absent where there is no limit.
     pub open_files: Option<u64>,
@@ -54,10 +63,12 @@ pub struct SubjectFacts {
     pub allowed: Vec<u32>,
     /// Processors that its cgroup lets it use.
     pub quota_cores: Option<f64>,
+    /// Whether its program lies where debug builds are put.
+    pub debug_build: bool,
 }
 
 /// The settings of a processor.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processor {
     /// Its number.
     pub number: u32,
@@ -72,7 +83,7 @@ pub struct Processor {
 }
 
 /// A process, and its CPU time so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostProcess {
     /// Its number.
     pub pid: u32,
@@ -84,9 +95,35 @@ pub struct HostProcess {
     pub is_ours: bool,
 }
 
-/// Limits on connections, of the network namespace of whoever asks.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The network namespace of the server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerNetwork {
+    /// The name of a process in it.
+    pub name: String,
+    /// The number of that process.
+    pub pid: u32,
+    /// Limits on connections.
+    pub sockets: Sockets,
+}
+
+/// A listen queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenQueue {
+    /// The name of the process that listens.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+    /// The port.
+    pub port: u16,
+    /// How many connections may wait.
+    pub most: u64,
+}
+
+/// Limits on connections, of a network namespace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sockets {
+    /// The kernel's name of the namespace; empty where that is not known, or none of its limits were looked at.
+    pub network: String,
     /// `net.core.somaxconn`.
     pub listen_queue: Option<u64>,
     /// `net.ipv4.tcp_max_syn_backlog`.

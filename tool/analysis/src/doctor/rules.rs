@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Facts, Fault, Subject};
+use super::{Facts, Fault, Sockets, Subject};
 
 /// A thousand users, and some files besides.
 const FILES_MIN: u64 = 1_100;
@@ -15,6 +15,9 @@ const PORTS_HELD: f64 = 0.5;
 
 /// Kernels before 5.4 had 128, later ones 4 096.
 const LISTEN_QUEUE_MIN: u64 = 1_024;
+
+/// Servers ask for 128 and more; some libraries for 5.
+const BACKLOG_MIN: u64 = 128;
 
 /// Kernels choose 128 where there is hardly any memory.
 const SYN_QUEUE_MIN: u64 = 256;
@@ -51,7 +54,13 @@ fn limits(facts: &Facts) -> Vec<Fault> {
         let files = limits.open_files.filter(|limit| *limit < FILES_MIN);
         let files = files.map(|limit| Fault::OpenFiles { of: subject.clone(), limit });
         let quota = limits.quota_cores.map(|cores| Fault::Quota { of: subject.clone(), cores });
-        files.into_iter().chain(quota).collect::<Vec<_>>()
+        let debug = match subject {
+            Subject::Server { name, pid } if limits.debug_build => {
+                Some(Fault::DebugServer { name: name.clone(), pid: *pid })
+            }
+            _ => None,
+        };
+        files.into_iter().chain(quota).chain(debug).collect::<Vec<_>>()
     };
     let slow = |(name, bits_per_s, full_duplex): &(String, f64, bool)| {
         (*bits_per_s < LINK_BITS_PER_S || !full_duplex).then(|| Fault::Link {
@@ -64,18 +73,28 @@ fn limits(facts: &Facts) -> Vec<Fault> {
 }
 
 fn sockets(facts: &Facts) -> Vec<Fault> {
-    let sockets = &facts.sockets;
+    let within = facts.server_network.iter().flat_map(|network| {
+        let all = connections(&network.sockets).into_iter().chain(queues(&network.sockets));
+        all.map(move |fault| Fault::Within {
+            name: network.name.clone(),
+            pid: network.pid,
+            fault: Box::new(fault),
+        })
+    });
+    // Nobody listens in a namespace that the server is not in.
+    let own_queues = facts.server_network.is_none().then(|| queues(&facts.sockets));
+    let own = connections(&facts.sockets).into_iter().chain(own_queues.into_iter().flatten());
+    own.chain(within).chain(backlogs(facts)).collect()
+}
+
+/// What limits who opens connections.
+fn connections(sockets: &Sockets) -> Vec<Fault> {
     let ports = sockets.ports.unwrap_or(0);
     let held = ports > 0 && sockets.time_wait as f64 >= PORTS_HELD * ports as f64;
     let table = sockets.tracked.filter(|table| table.most > 0);
     [
         sockets.ports.filter(|ports| *ports < PORTS_MIN).map(|ports| Fault::FewPorts { ports }),
         held.then_some(Fault::TimeWait { held: sockets.time_wait, ports, reuse: sockets.reuse }),
-        sockets
-            .listen_queue
-            .filter(|limit| *limit < LISTEN_QUEUE_MIN)
-            .map(|limit| Fault::ListenQueue { limit }),
-        sockets.syn_queue.filter(|limit| *limit < SYN_QUEUE_MIN).map(|limit| Fault::SynQueue { limit }),
         table
             .filter(|table| table.connections as f64 >= TRACKED * table.most as f64)
             .map(|table| Fault::Tracking { table }),
@@ -83,6 +102,28 @@ fn sockets(facts: &Facts) -> Vec<Fault> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// What limits who listens.
+fn queues(sockets: &Sockets) -> Vec<Fault> {
+    let listen = sockets.listen_queue.filter(|limit| *limit < LISTEN_QUEUE_MIN);
+    let syn = sockets.syn_queue.filter(|limit| *limit < SYN_QUEUE_MIN);
+    let listen = listen.map(|limit| Fault::ListenQueue { limit });
+    listen.into_iter().chain(syn.map(|limit| Fault::SynQueue { limit })).collect()
+}
+
+/// Listen queues that the server itself made short: where the limit on all of them does, that is the fault.
+fn backlogs(facts: &Facts) -> Vec<Fault> {
+    let sockets = facts.server_network.as_ref().map_or(&facts.sockets, |network| &network.sockets);
+    let is_short = |most: u64| most < BACKLOG_MIN && sockets.listen_queue.is_none_or(|limit| most < limit);
+    let short = facts.listeners.iter().filter(|of| is_short(of.most));
+    let fault = |of: &super::ListenQueue| Fault::Backlog {
+        name: of.name.clone(),
+        pid: of.pid,
+        port: of.port,
+        most: of.most,
+    };
+    short.map(fault).collect()
 }
 
 fn processors(facts: &Facts) -> Vec<Fault> {
@@ -102,16 +143,13 @@ fn processors(facts: &Facts) -> Vec<Fault> {
     governor.into_iter().chain(idle).chain(pages.then_some(Fault::HugePages)).collect()
 }
 
-/// Where generator and server run, if both are known.
+/// Where generator and server run, as far as they are known.
 fn placement(facts: &Facts) -> Vec<Fault> {
     let allowed = |generator: bool| -> BTreeSet<u32> {
         let of = facts.subjects.iter().filter(|(subject, _)| (*subject == Subject::Generator) == generator);
         of.flat_map(|(_, limits)| &limits.allowed).copied().collect()
     };
     let (generator, servers) = (allowed(true), allowed(false));
-    if generator.is_empty() || servers.is_empty() {
-        return Vec::new();
-    }
     let shared = generator.intersection(&servers).count() as u32;
     let pair = || {
         let of_generator = facts.processors.iter().filter(|processor| generator.contains(&processor.number));
@@ -154,7 +192,7 @@ fn meanwhile(first: &Facts, second: &Facts) -> Vec<Fault> {
     if pages_per_s > 0.0 {
         found.push(Fault::Swapping { pages_per_s });
     }
-    let steal = |facts: &Facts| facts.cpus.iter().map(|cpu| cpu.steal_us).sum::<u64>();
+    let steal = |facts: &Facts| facts.cpus.iter().map(|cpu| cpu.steal_us).fold(0, u64::saturating_add);
     let processors = second.cpus.len().max(1) as f64;
     let share = steal(second).saturating_sub(steal(first)) as f64 / elapsed_us as f64 / processors;
     if share >= STEAL {

@@ -1,4 +1,4 @@
-//! Each fault alone is found, and a host without faults has none.
+//! Each fault alone is found, and a host without faults has none; what several observers see is found once.
 
 use super::*;
 use crate::counters::Cpu;
@@ -13,8 +13,11 @@ fn healthy() -> [Facts; 2] {
         siblings: vec![number],
         node: Some(0),
     };
-    let subject =
-        |allowed| SubjectFacts { open_files: Some(65_536), allowed: vec![allowed], quota_cores: None };
+    let subject = |allowed| SubjectFacts {
+        open_files: Some(65_536),
+        allowed: vec![allowed],
+        ..SubjectFacts::default()
+    };
     let server = Subject::Server { name: "app".into(), pid: 7 };
     let process = |pid: u32, name: &str, is_ours| HostProcess { pid, name: name.into(), cpu_us: 0, is_ours };
     let first = Facts {
@@ -27,6 +30,7 @@ fn healthy() -> [Facts; 2] {
         processes: vec![process(7, "app", true), process(9, "backup", false)],
         subjects: vec![(Subject::Generator, subject(1)), (server, subject(0))],
         sockets: Sockets {
+            network: "net:[1]".into(),
             listen_queue: Some(4_096),
             syn_queue: Some(512),
             packet_queue: Some(1_000),
@@ -36,6 +40,7 @@ fn healthy() -> [Facts; 2] {
             reuse: Some(2),
             tracked: Some(Tracked { connections: 100, most: 65_536, refused: 0 }),
         },
+        listeners: vec![ListenQueue { name: "app".into(), pid: 7, port: 80, most: 511 }],
         links: vec![("eth0".into(), 1e10, true)],
         ..Facts::default()
     };
@@ -58,13 +63,18 @@ type Plant = (&'static str, fn(&mut Facts));
 
 #[test]
 fn each_fault_is_found_alone() {
-    let plant: [Plant; 20] = [
+    let plant: [Plant; 23] = [
         ("OpenFiles", |facts| facts.subjects[1].1.open_files = Some(1_024)),
         ("Quota", |facts| facts.subjects[1].1.quota_cores = Some(0.5)),
         ("Link", |facts| facts.links[0].1 = 1e8),
         ("FewPorts", |facts| facts.sockets.ports = Some(1_000)),
         ("TimeWait", |facts| facts.sockets.time_wait = 20_000),
         ("ListenQueue", |facts| facts.sockets.listen_queue = Some(128)),
+        ("Backlog", |facts| facts.listeners[0].most = 1),
+        ("Within", |facts| {
+            let sockets = Sockets { listen_queue: Some(64), ..Sockets::default() };
+            facts.server_network = Some(ServerNetwork { name: "app".into(), pid: 7, sockets });
+        }),
         ("SynQueue", |facts| facts.sockets.syn_queue = Some(128)),
         ("PacketsDropped", |facts| facts.sockets.packets_dropped = 9),
         ("Tracking", |facts| {
@@ -82,6 +92,7 @@ fn each_fault_is_found_alone() {
         }),
         ("Clock", |facts| facts.clock = Some("hpet".into())),
         ("DebugBuild", |facts| facts.debug_build = true),
+        ("DebugServer", |facts| facts.subjects[1].1.debug_build = true),
         ("Steal", |facts| facts.cpus[0].steal_us = 50_000),
         ("Swapping", |facts| facts.swapped_in_pages = 3),
         ("Neighbour", |facts| facts.processes[1].cpu_us = 400_000),
@@ -121,4 +132,112 @@ fn before_a_sweep_two_faults_are_worth_a_word() {
     facts.sockets.syn_queue = Some(128);
     facts.sockets.ports = Some(1_000);
     assert_eq!(worth_a_word(&faults(&facts, &facts)).count(), 2);
+}
+
+#[test]
+fn a_queue_that_the_limit_on_all_of_them_makes_short_is_one_fault() {
+    let [first, mut second] = healthy();
+    second.sockets.listen_queue = Some(64);
+    second.listeners[0].most = 64;
+    assert_eq!(faults(&first, &second), [Fault::ListenQueue { limit: 64 }]);
+}
+
+#[test]
+fn a_server_in_a_network_of_its_own_is_limited_by_that_one() {
+    let [_, mut facts] = healthy();
+    let own = std::mem::take(&mut facts.sockets);
+    facts.sockets = Sockets { listen_queue: Some(64), ..own.clone() };
+    facts.server_network = Some(ServerNetwork { name: "app".into(), pid: 7, sockets: own });
+    assert_eq!(faults(&facts, &facts), [], "nobody listens in the other");
+}
+
+#[test]
+fn a_server_without_a_generator_beside_it_may_run_on_several_nodes() {
+    let [_, mut facts] = healthy();
+    facts.subjects.remove(0);
+    facts.subjects[0].1.allowed = vec![0, 1];
+    facts.processors[1].node = Some(1);
+    assert_eq!(faults(&facts, &facts), [Fault::Nodes { nodes: 2 }]);
+}
+
+#[test]
+fn counts_without_end_break_no_rule() {
+    let [mut first, mut second] = healthy();
+    second.at_us = u64::MAX;
+    second.cpus.iter_mut().for_each(|cpu| cpu.steal_us = u64::MAX);
+    second.processes[1].cpu_us = u64::MAX;
+    second.sockets.time_wait = u64::MAX;
+    second.sockets.tracked = Some(Tracked { connections: u64::MAX, most: u64::MAX, refused: 0 });
+    assert!(!faults(&first, &second).is_empty());
+    std::mem::swap(&mut first, &mut second);
+    let _ = faults(&first, &second);
+}
+
+/// A host with faults of its machine, of its network and of its server, and checks of each that could not be made.
+fn ill() -> Facts {
+    let [_, mut facts] = healthy();
+    facts.subjects.remove(0);
+    facts.huge_pages = Some("always".into());
+    facts.sockets.listen_queue = Some(64);
+    facts.subjects[0].1.open_files = Some(512);
+    facts.unmade = [Check::Clock, Check::SynQueue, Check::Backlog]
+        .map(|check| Unmade { check, os_error: Some(1) })
+        .into();
+    facts
+}
+
+#[test]
+fn what_another_observer_tells_is_not_found_twice() {
+    let told = |known: &Known| {
+        let facts = ill().beyond(known);
+        let names = faults(&facts, &facts).iter().map(debug_name).collect::<Vec<_>>();
+        (names.join(" "), facts.unmade.iter().map(|unmade| unmade.check).collect::<Vec<_>>())
+    };
+    let network = std::collections::BTreeSet::from(["net:[1]".to_owned()]);
+    let all = Known { machine: true, servers: true, networks: network.clone() };
+    assert_eq!(
+        told(&Known::default()),
+        ("OpenFiles ListenQueue HugePages".to_owned(), vec![Check::Clock, Check::SynQueue, Check::Backlog])
+    );
+    assert_eq!(
+        told(&Known { machine: true, ..Known::default() }),
+        ("OpenFiles ListenQueue".to_owned(), vec![Check::SynQueue, Check::Backlog])
+    );
+    assert_eq!(
+        told(&Known { servers: true, ..Known::default() }),
+        ("ListenQueue HugePages".to_owned(), vec![Check::Clock, Check::SynQueue])
+    );
+    assert_eq!(
+        told(&Known { networks: network, ..Known::default() }),
+        ("OpenFiles HugePages".to_owned(), vec![Check::Clock, Check::Backlog])
+    );
+    assert_eq!(told(&all), (String::new(), Vec::new()));
+}
+
+#[test]
+fn a_network_without_a_name_may_be_any() {
+    let [_, mut facts] = healthy();
+    assert_eq!(facts.networks().collect::<Vec<_>>(), ["net:[1]"]);
+    facts.sockets.network.clear();
+    assert_eq!(facts.networks().count(), 0);
+}
+
+#[test]
+fn processors_are_shared_with_a_server_that_only_an_agent_sees() {
+    let [_, mut here] = healthy();
+    let mut there = here.clone();
+    here.subjects.truncate(1);
+    there.subjects.remove(0);
+    there.subjects[0].1.allowed = vec![0, 1];
+    assert_eq!(faults(&there, &there), []);
+    let there = there.beside(&here);
+    assert_eq!(faults(&there, &there), [Fault::SharedProcessors { shared: 1, servers: 2 }]);
+}
+
+#[test]
+fn who_observes_is_no_stranger() {
+    let [first, mut second] = healthy();
+    second.processes[1].cpu_us = 400_000;
+    assert_eq!(faults(&first, &second).len(), 1);
+    assert_eq!(faults(&first, &second.with_ours(&[9])), []);
 }

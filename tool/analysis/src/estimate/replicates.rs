@@ -1,8 +1,8 @@
 //! Several measurements of one number of users made into one step.
 
 use super::pauses::pauses;
-use super::{errors, in_flight, totals, unexpected_statuses};
-use crate::run::{Again, Replicate, Step};
+use super::{by_kind, errors, in_flight, totals, unexpected_statuses};
+use crate::run::{Again, Replicate, ResponseTime, Step};
 use crate::search::growth::{degrees_of_freedom, throughput_error};
 use crate::statistics::pooling::{Between, Estimate, Pooled, pooled};
 use crate::statistics::t_95;
@@ -87,19 +87,36 @@ fn count_the_rest(step: &mut Step, all: &[Measured]) {
 }
 
 fn pool(step: &mut Step, usable: &[&Measured]) {
-    let together =
-        |estimates: Vec<Estimate>| pooled(&estimates, Between::of(std::slice::from_ref(&estimates)));
     let throughput = together(usable.iter().map(|measured| of_throughput(&measured.step)).collect());
     if let Some(found) = throughput {
         step.throughput_per_s = found.value;
         step.throughput_ci_per_s = interval(&found, usable, |step| step.throughput_ci_per_s);
         step.measurement.degrees_of_freedom = found.degrees_of_freedom;
     }
-    if let Some(found) = together(usable.iter().filter_map(|measured| of_response(&measured.step)).collect())
-    {
-        step.response_time_us.mean = found.value;
-        step.response_time_us.mean_ci = interval(&found, usable, |step| step.response_time_us.mean_ci);
+    pool_mean(&mut step.response_time_us, usable, |step| Some((step.completed, step.response_time_us)));
+    for (kind, request) in step.requests.iter_mut().enumerate() {
+        pool_mean(&mut request.response_time_us, usable, |step| {
+            step.requests.get(kind).map(|own| (own.completed, own.response_time_us))
+        });
     }
+    by_kind::share_out(&mut step.requests, step.throughput_per_s);
+}
+
+/// Pools the mean response time of what each measurement has of it, with how many requests completed there.
+fn pool_mean(
+    time: &mut ResponseTime,
+    usable: &[&Measured],
+    own: impl Fn(&Step) -> Option<(u64, ResponseTime)>,
+) {
+    let of_response = |measured: &&Measured| of_response(&measured.step, own(&measured.step)?);
+    if let Some(found) = together(usable.iter().filter_map(of_response).collect()) {
+        time.mean = found.value;
+        time.mean_ci = interval(&found, usable, |step| own(step)?.1.mean_ci);
+    }
+}
+
+fn together(estimates: Vec<Estimate>) -> Option<Pooled> {
+    pooled(&estimates, Between::of(std::slice::from_ref(&estimates)))
 }
 
 /// The interval, if any of the measurements had one.
@@ -121,12 +138,11 @@ fn of_throughput(step: &Step) -> Estimate {
 }
 
 /// `None` where nothing completed: there is no response time.
-fn of_response(step: &Step) -> Option<Estimate> {
-    let time = &step.response_time_us;
+fn of_response(step: &Step, (completed, time): (u64, ResponseTime)) -> Option<Estimate> {
     let degrees_of_freedom = degrees_of_freedom(step);
     let error =
         time.mean_ci.map_or(time.mean / 2.0, |[_, high]| (high - time.mean) / t_95(degrees_of_freedom));
-    (step.completed > 0).then_some(Estimate {
+    (completed > 0).then_some(Estimate {
         value: time.mean,
         error,
         degrees_of_freedom,

@@ -130,7 +130,7 @@ pub(super) fn answer(
 ) -> Result<GoalAnswer, Refusal> {
     let rounded = |of| if goal.figure == GoalFigure::Users { whole(of) } else { of };
     let now = drawn.estimate(Side::After, |solved| goal.read(solved, ratios)).map(rounded);
-    let now = now.ok_or(Refusal::NoQuantile)?;
+    let now = now.ok_or_else(|| ratios.refusal(&goal.figure))?;
     let reached = goal.is_met(now.value);
     let value = |model: &Model, change: &Change| {
         let mut changed = model.clone();

@@ -147,6 +147,7 @@ fn point(drawn: &Drawn, parts: &Parts, users: u32, ratios: &Ratios) -> CurvePoin
     };
     let throughput_per_s = after(&|solved| solved.throughput_per_s(users));
     let response_time_us = after(&|solved| solved.response_us(users).max(0.0));
+    let percentile = |name| ratios.percentile(name, users, &drawn.solved.after, response_time_us);
     let measured = parts.points.iter().find(|point| point.users == users);
     let fast = throughput_per_s.value > BEYOND * parts.throughput_max_per_s.value;
     CurvePoint {
@@ -156,7 +157,8 @@ fn point(drawn: &Drawn, parts: &Parts, users: u32, ratios: &Ratios) -> CurvePoin
         before_per_s: drawn.solved.before.throughput_per_s(users),
         throughput_per_s,
         response_time_us,
-        p99_us: ratios.p99(users, &drawn.solved.after, response_time_us),
+        p95_us: percentile("p95"),
+        p99_us: percentile("p99"),
         beyond_measured: fast || users > most(parts),
     }
 }

@@ -4,10 +4,10 @@
 //! system where that has the same bottleneck, as many users for those at its knee, and users who think as long: with other think
 //! times they come otherwise, and in simulations the ratio was off by half. Beyond the measured steps it stands for nothing.
 
-use super::Estimate;
 use super::outlook::Drawn;
 use super::solved::Solved;
-use crate::run::{PERCENTILES, Run};
+use super::{Estimate, GoalFigure, Refusal};
+use crate::run::{PERCENTILES, Percentile, Run};
 
 /// The ratios of percentiles to the mean by users over those at the knee, N / (X_max (R(1) + Z)).
 pub(super) struct Ratios {
@@ -15,6 +15,8 @@ pub(super) struct Ratios {
     steps: Vec<(f64, Vec<Option<f64>>)>,
     /// Whether they stand for the changed system.
     stands: bool,
+    /// The percentiles that the run file holds, by name.
+    kept: Vec<&'static str>,
 }
 
 impl Ratios {
@@ -30,12 +32,14 @@ impl Ratios {
         let first = |limits: Vec<super::model::Limit>| limits.into_iter().next().map(|limit| limit.identity);
         let same_bottleneck = first(drawn.before.limits()) == first(drawn.after.limits());
         let same_think = drawn.before.think_us == drawn.after.think_us;
-        Self { steps, stands: same_bottleneck && same_think }
+        let is_kept = |one: &&Percentile| run.steps.iter().any(|step| one.is_kept(&step.response_time_us));
+        let kept = PERCENTILES.iter().filter(is_kept).map(|one| one.name).collect();
+        Self { steps, stands: same_bottleneck && same_think, kept }
     }
 
-    /// The 99th percentile with so many users.
-    pub(super) fn p99(&self, users: u32, of: &Solved, mean: Estimate) -> Option<Estimate> {
-        let (low, ratio, high) = self.at("p99", users, of)?;
+    /// A percentile with so many users.
+    pub(super) fn percentile(&self, name: &str, users: u32, of: &Solved, mean: Estimate) -> Option<Estimate> {
+        let (low, ratio, high) = self.at(name, users, of)?;
         Some(Estimate { value: ratio * mean.value, ci: [low * mean.ci[0], high * mean.ci[1]] })
     }
 
@@ -49,5 +53,18 @@ impl Ratios {
         let share = (load - pair[0].0) / (pair[1].0 - pair[0].0).max(f64::MIN_POSITIVE);
         let ratio = pair[0].1 + share * (pair[1].1 - pair[0].1);
         self.stands.then(|| (pair[0].1.min(pair[1].1), ratio, pair[0].1.max(pair[1].1)))
+    }
+
+    /// Why a figure is not known. Where no ratio would stand, a newer file would not help.
+    pub(super) fn refusal(&self, figure: &GoalFigure) -> Refusal {
+        match figure {
+            GoalFigure::Quantile { percentile }
+                if self.stands && !self.kept.contains(&percentile.as_str()) =>
+            {
+                let kept = self.kept.iter().map(|name| (*name).to_owned()).collect();
+                Refusal::QuantileNotKept { percentile: percentile.clone(), kept }
+            }
+            _ => Refusal::NoQuantile,
+        }
     }
 }

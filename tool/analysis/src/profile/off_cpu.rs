@@ -43,16 +43,29 @@ pub struct ThreadsSeen {
     pub troubles: Vec<OffCpuTrouble>,
 }
 
-/// What the threads of these tiers were doing, in shares of their time.
-pub fn off_cpu(seen: &ThreadsSeen, tiers: &[Tier]) -> OffCpu {
+/// What the threads of these tiers were doing, in shares of their time: of each tier, those of which no thread was seen too.
+pub(super) fn off_cpu(seen: &ThreadsSeen, tiers: &[Tier]) -> OffCpu {
     let of_tier = |(tier, seen_of_it): (&Tier, &TierSeen)| tier_off_cpu(tier, seen_of_it, seen.looks);
     let told = tiers.iter().zip(&seen.tiers).map(of_tier);
     OffCpu {
         elapsed_s: seen.elapsed_s,
         looks: seen.looks,
-        tiers: told.filter(|tier| tier.samples > 0).collect(),
+        tiers: told.collect(),
         troubles: seen.troubles.clone(),
     }
+}
+
+/// What was seen on several hosts, taken together, without the tiers of which no thread was seen.
+pub(super) fn joined(hosts: Vec<OffCpu>) -> Option<OffCpu> {
+    let joined = |before: OffCpu, next: OffCpu| OffCpu {
+        elapsed_s: before.elapsed_s.max(next.elapsed_s),
+        looks: before.looks.max(next.looks),
+        tiers: before.tiers.into_iter().chain(next.tiers).collect(),
+        troubles: before.troubles.into_iter().chain(next.troubles).collect(),
+    };
+    let mut all = hosts.into_iter().reduce(joined)?;
+    all.tiers.retain(|tier| tier.samples > 0);
+    Some(all)
 }
 
 fn tier_off_cpu(tier: &Tier, seen: &TierSeen, looks: u64) -> TierOffCpu {
@@ -139,6 +152,7 @@ mod tests {
             ..ThreadsSeen::default()
         };
         let told = off_cpu(&seen, &[tier("gone"), tier("server")]);
+        let told = joined(vec![told]).expect("there was one host");
         let [server] = &told.tiers[..] else { panic!("one tier: {told:?}") };
         assert_eq!((&*server.processes.name, server.threads, server.samples), ("server", 5.0, 100));
         assert!((server.asleep_share - 0.85).abs() < 1e-9);

@@ -8,11 +8,11 @@ use super::{Function, Processes, Stack};
 /// What threads were doing when they were looked at, many times a second, while processor time was sampled.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OffCpu {
-    /// How long they were looked at, seconds.
+    /// How long they were looked at, seconds; of several hosts, where it was longest.
     pub elapsed_s: f64,
-    /// How often.
+    /// How often; of several hosts, where it was most.
     pub looks: u64,
-    /// The tiers whose threads were seen, in the order of requests.
+    /// The tiers whose threads were seen, in the order of requests, those of other hosts last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<TierOffCpu>,
     /// What is missing, and why.
@@ -174,6 +174,13 @@ pub enum OffCpuTrouble {
     },
     /// The kernel does not let this user read its stacks.
     StacksRefused,
+    /// A trouble on another host.
+    OnHost {
+        /// Its name.
+        host: String,
+        /// What is missing there.
+        trouble: Box<OffCpuTrouble>,
+    },
     /// A trouble that a newer version knows.
     #[serde(other)]
     Unknown,

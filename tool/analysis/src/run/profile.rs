@@ -13,7 +13,7 @@ const CUT_SHORT_NOTABLE: f64 = 0.05;
 pub struct Profile {
     /// Users meanwhile.
     pub users: u32,
-    /// How long it was sampled, seconds; 0 where nothing could be.
+    /// How long it was sampled, seconds, of several hosts where it was longest; 0 where nothing could be.
     pub elapsed_s: f64,
     /// Samples per second of processor time.
     pub hertz: u32,
@@ -182,11 +182,28 @@ pub enum ProfileTrouble {
     },
     /// Nothing of the server runs on this host, or can be seen there.
     NotHere,
-    /// Tiers on other hosts, where nothing is sampled.
+    /// Tiers on other hosts, where earlier versions sampled nothing.
     Elsewhere {
         /// The tiers.
         tiers: Vec<Processes>,
     },
+    /// A trouble on another host.
+    OnHost {
+        /// Its name.
+        host: String,
+        /// What is missing there.
+        trouble: Box<ProfileTrouble>,
+    },
+    /// The nstar that observes there was built without what profiles take.
+    NotBuilt,
+    /// The agent there did not tell what it sampled.
+    NotAnswered {
+        /// How long it was waited for, seconds; absent where it had ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waited_s: Option<u32>,
+    },
+    /// What the agent there told cannot be.
+    Malformed,
     /// No processor time was seen.
     Idle,
     /// No processor time was seen, and threads that live for less than the time between two samples could not be.

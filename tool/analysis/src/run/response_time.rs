@@ -15,6 +15,9 @@ pub struct ResponseTime {
     pub p50: f64,
     /// 90th percentile.
     pub p90: f64,
+    /// 95th percentile; absent in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: f64,
     /// 99.9th percentile.
@@ -22,7 +25,8 @@ pub struct ResponseTime {
     /// Largest.
     pub max: f64,
     /// How many response times there are, those that timed out included; 0 in files from before it was kept. A percentile p
-    /// of fewer than ln 0.05 / ln p is little more than the largest of them (299 for p99, 2 995 for p999), and not shown.
+    /// of fewer than ln 0.05 / ln p is little more than the largest of them (59 for p95, 299 for p99, 2 995 for p999), and not
+    /// shown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub samples: u64,
     /// Requests among them that timed out.
@@ -56,6 +60,11 @@ impl Percentile {
         (self.value)(time).filter(|_| self.is_known(time))
     }
 
+    /// Whether it was kept, however small the sample is.
+    pub fn is_kept(&self, time: &ResponseTime) -> bool {
+        (self.value)(time).is_some()
+    }
+
     /// Whether there are enough samples. Files from before those were counted do not tell.
     pub fn is_known(&self, time: &ResponseTime) -> bool {
         time.samples == 0 || time.samples >= self.samples_min()
@@ -72,9 +81,10 @@ impl Percentile {
 ///
 /// To add one, add its field above and its line here: measuring, CSV, tables, the page and `--gate` follow this table.
 /// A field that older run files lack is an `Option<f64>` with `#[serde(default)]`.
-pub const PERCENTILES: [Percentile; 4] = [
+pub const PERCENTILES: [Percentile; 5] = [
     Percentile { name: "p50", share: 0.5, value: |time| Some(time.p50), set: |time, us| time.p50 = us },
     Percentile { name: "p90", share: 0.9, value: |time| Some(time.p90), set: |time, us| time.p90 = us },
+    Percentile { name: "p95", share: 0.95, value: |time| time.p95, set: |time, us| time.p95 = Some(us) },
     Percentile { name: "p99", share: 0.99, value: |time| Some(time.p99), set: |time, us| time.p99 = us },
     Percentile { name: "p999", share: 0.999, value: |time| Some(time.p999), set: |time, us| time.p999 = us },
 ];
@@ -92,14 +102,33 @@ mod tests {
         for (us, percentile) in (1u8..).map(f64::from).zip(PERCENTILES) {
             assert_eq!(percentile.read(&time), Some(us), "{} shares its field", percentile.name);
         }
-        assert_eq!(PERCENTILES.map(|percentile| percentile.samples_min()), [5, 29, 299, 2_995]);
+        assert_eq!(PERCENTILES.map(|percentile| percentile.samples_min()), [5, 29, 59, 299, 2_995]);
         assert!(PERCENTILES.is_sorted_by(|a, b| a.share < b.share));
     }
+
+    /// Sixty requests reach to p95, and not beyond.
     #[test]
     fn sixty_requests_have_no_tail() {
-        let time =
-            ResponseTime { p50: 1.0, p90: 2.0, p99: 3.0, p999: 3.0, samples: 60, ..ResponseTime::default() };
-        let read = PERCENTILES.map(|percentile| percentile.read(&time));
-        assert_eq!(read, [Some(1.0), Some(2.0), None, None]);
+        let sixty = ResponseTime {
+            p50: 1.0,
+            p90: 2.0,
+            p95: Some(2.5),
+            p99: 3.0,
+            p999: 3.0,
+            samples: 60,
+            ..ResponseTime::default()
+        };
+        let read = |time: &ResponseTime| PERCENTILES.map(|percentile| percentile.read(time));
+        assert_eq!(read(&sixty), [Some(1.0), Some(2.0), Some(2.5), None, None]);
+        assert_eq!(read(&ResponseTime { samples: 58, ..sixty })[2], None);
+    }
+
+    #[test]
+    fn a_percentile_of_too_few_is_kept_all_the_same() {
+        let few = ResponseTime { p95: Some(2.5), samples: 10, ..ResponseTime::default() };
+        let older = ResponseTime { samples: 10, ..ResponseTime::default() };
+        let kept = |time: &ResponseTime| PERCENTILES.map(|percentile| percentile.is_kept(time));
+        assert_eq!(kept(&few), [true; 5]);
+        assert_eq!(kept(&older), [true, true, false, true, true]);
     }
 }

@@ -29,6 +29,10 @@ pub struct Step {
     pub throughput_ci_per_s: Option<[f64; 2]>,
     /// Response times.
     pub response_time_us: ResponseTime,
+    /// Each kind of request, in the order of the scenario, where it has several. Empty where it has one, where nothing came
+    /// back, and in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<StepRequest>,
     /// Errors by kind.
     pub errors: ErrorCounts,
     /// The same per second; empty in run files from before it was counted.
@@ -86,6 +90,21 @@ pub struct Step {
     /// The use of each resource meanwhile.
     #[serde(skip)]
     pub usage: Usage,
+}
+
+/// One of several kinds of request during a step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepRequest {
+    /// Its name in the scenario; empty where all kinds after the first 32 are taken together.
+    pub name: String,
+    /// Requests of this kind completed in the measured part.
+    pub completed: u64,
+    /// Its share of the requests that completed there, 0 to 1.
+    pub share: f64,
+    /// Completed requests of this kind per second.
+    pub throughput_per_s: f64,
+    /// Response times of this kind.
+    pub response_time_us: ResponseTime,
 }
 
 /// The mean number of requests under way, L of Little's law.

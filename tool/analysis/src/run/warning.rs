@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentTrouble, DatabaseTrouble, GeneratorTrouble, HostName, KernelEvidence, Processes, Replicate,
-    ServerUnwatched, Shares, SocketsUnread, Stalls, Words, known,
+    AgentTrouble, DatabaseTrouble, GeneratorLoss, GeneratorTrouble, HostName, KernelEvidence, Processes,
+    Replicate, ServerUnwatched, Shares, SocketsUnread, Stalls, Words, known,
 };
 use crate::counters::ServerAddress;
 use crate::ticks::ErrorCounts;
@@ -205,6 +205,22 @@ pub enum Cause {
         generator: String,
         /// What went wrong.
         trouble: GeneratorTrouble,
+    },
+    /// A generator was lost, and the measurement with it, which was made again from its beginning.
+    MeasuredAgain {
+        /// How often it was made again.
+        times: u32,
+        /// The name of the generator that was lost, the last one where it was made again more than once.
+        generator: String,
+        /// How that was lost.
+        loss: GeneratorLoss,
+    },
+    /// What was measured stands, and no proof was asked for: a generator was lost, and with it what it had been told.
+    NotProven {
+        /// The name of the generator that was lost first.
+        generator: String,
+        /// How that was lost.
+        loss: GeneratorLoss,
     },
     /// Generator and server shared processors.
     SharedCores {
@@ -425,7 +441,9 @@ impl Cause {
             | Self::NearCeiling { .. }
             | Self::OneGeneratorBusy { .. }
             | Self::OneGeneratorNearCeiling { .. } => WarningKind::GeneratorBusy,
-            Self::GeneratorTrouble { .. } => WarningKind::Generators,
+            Self::GeneratorTrouble { .. } | Self::MeasuredAgain { .. } | Self::NotProven { .. } => {
+                WarningKind::Generators
+            }
             Self::SharedCores { .. } => WarningKind::SharedCores,
             Self::NotSteady { .. } | Self::IdleUsers { .. } => WarningKind::NotSteady,
             Self::Changed { .. } | Self::ServerReplaced { .. } => WarningKind::Changed,

@@ -48,6 +48,7 @@ fn step(seen: &Seen, shown: &[Shown]) -> Step {
             mean_ci: Some([mean * 0.98, mean * 1.02]),
             p50: seen.quantile_us(0.5),
             p90: seen.quantile_us(0.9),
+            p95: Some(seen.quantile_us(0.95)),
             p99: seen.quantile_us(0.99),
             p999: seen.quantile_us(0.999),
             max: seen.quantile_us(1.0),

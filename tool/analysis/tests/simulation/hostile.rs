@@ -2,11 +2,11 @@
 
 use analysis::estimate::{Precision, estimate};
 use analysis::laws::usl::usl;
-use analysis::run::Step;
+use analysis::run::{Step, StepRequest};
 use analysis::search::growth::growth;
 use analysis::search::saturation::saturation;
 use analysis::search::{Next, Search, SearchOptions, UsersRange};
-use analysis::ticks::{Counts, ErrorKind, GeneratorPart, GeneratorTick, Tick};
+use analysis::ticks::{Counts, ErrorKind, GeneratorPart, GeneratorTick, KindTick, Tick};
 use proptest::prelude::*;
 
 fn number() -> impl Strategy<Value = u64> {
@@ -20,6 +20,12 @@ prop_compose! {
         Tick {
             start_us, length_us, completed, response_time_ns_sum,
             response_times: Counts { values_us: values_us.clone(), beyond },
+            by_kind: vec![KindTick {
+                kind: u16::MAX >> (threads * 3),
+                response_time_ns_sum,
+                response_times: Counts { values_us: values_us.clone(), beyond },
+                timed_out: Counts { values_us: values_us.clone(), beyond },
+            }],
             timed_out: Counts { values_us, beyond: 0 },
             errors: [(ErrorKind::Reset, errors)].into(),
             unexpected_statuses: [(500, errors)].into(),
@@ -42,6 +48,11 @@ prop_compose! {
 
 fn figures(found: &Step) -> Vec<f64> {
     let response = &found.response_time_us;
+    let of_kind = |kind: &StepRequest| {
+        let time = kind.response_time_us;
+        let mean = time.mean_ci.into_iter().flatten().chain([time.mean, time.p50, time.p99, time.max]);
+        mean.chain([kind.share, kind.throughput_per_s]).collect::<Vec<f64>>()
+    };
     [found.throughput_ci_per_s, response.mean_ci]
         .into_iter()
         .flatten()
@@ -54,6 +65,7 @@ fn figures(found: &Step) -> Vec<f64> {
             found.received_bytes_per_s,
             found.sent_bytes_per_s,
         ])
+        .chain(found.requests.iter().flat_map(of_kind))
         .collect()
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use analysis::{
-    run::{Cause, Proof},
+    run::{Cause, Proof, Warning},
     search::{SearchOptions, UsersRange},
 };
 use load::{Plan, Scenario, Stop, limits};
@@ -15,9 +15,9 @@ use sweep::{
     cores,
     database::{DatabaseUrl, read_password},
     elsewhere::Observe,
-    fleet::Generators,
+    fleet::{Generators, Lost},
     single::{LoadPlan, load},
-    sweep::{Confirming, Driven, SweepPlan, sweep_with},
+    sweep::{Confirming, Driven, SweepError, SweepPlan, sweep_with},
 };
 
 use super::{
@@ -80,7 +80,7 @@ impl Stage<'_> {
             generators,
             circumstances,
         };
-        Ok(load(&plan, around.interrupt, around.listener)?)
+        self.whole(load(&plan, around.interrupt, around.listener))
     }
 
     fn sweep(
@@ -112,7 +112,20 @@ impl Stage<'_> {
             })
         };
         let driven = sweep_with(&plan, &mut before_step, around.interrupt, around.listener);
-        driven.map_err(|error| in_the_way.unwrap_or_else(|| error.into()))
+        self.whole(driven).map_err(|error| in_the_way.unwrap_or(error))
+    }
+
+    /// What was driven, unless the fleet that makes the load was lost meanwhile. Of what it had measured by then nothing is
+    /// used: some counts are missing, which programs may have to prove.
+    fn whole(&self, driven: Result<Driven, SweepError>) -> Result<Driven, RunError> {
+        let lost = match &driven {
+            Ok(driven) => driven.lost.clone(),
+            Err(error) => error.lost(),
+        };
+        match lost.filter(|_| self.plan.fleet.is_some()) {
+            Some(lost) => Err(RunError::Lost(lost)),
+            None => Ok(driven?),
+        }
     }
 
     /// What makes the load, and what observes, besides this process: as the command line says, or else the experiment. Members
@@ -174,7 +187,8 @@ impl Stage<'_> {
         self.data.iter().try_for_each(|set| data::drop_from_page_cache(&set.folder)).map_err(RunError::data)
     }
 
-    /// Lets the programs prove that they kept their promises. `None` if the experiment proves nothing.
+    /// Lets the programs prove that they kept their promises. `None` if the experiment proves nothing, or if nobody knows all
+    /// that they promised.
     pub(super) fn prove(
         &mut self,
         setup: &TrialSetup<'_>,
@@ -182,6 +196,12 @@ impl Stage<'_> {
         around: &mut Around<'_>,
     ) -> Result<Option<Proof>, RunError> {
         let Some(proving) = &self.plan.experiment.prove else { return Ok(None) };
+        if let Some(warning) = not_proven(driven.uncounted.as_ref()) {
+            driven.run.warnings.push(warning);
+            // What they keep of a load that is counted nowhere is not to be asked of the next.
+            self.stop_all();
+            return Ok(None);
+        }
         let mut values = setup.command_values(&self.places)?;
         let first = self.running.iter().position(|((name, _), _)| proving.after.contains(name));
         if let Some(first) = first {
@@ -263,5 +283,29 @@ impl Stage<'_> {
             cold: self.plan.experiment.page_cache == PageCache::Cold,
             fewer_users: None,
         }
+    }
+}
+
+/// Why programs cannot prove that they kept their promises: a generator took with it what it had been promised.
+fn not_proven(uncounted: Option<&Lost>) -> Option<Warning> {
+    let Lost { name, loss } = uncounted?.clone();
+    Some(Cause::NotProven { generator: name, loss }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use analysis::run::{GeneratorLoss, WarningKind};
+
+    use super::*;
+
+    /// A database that held rows which nobody had told of failed its proof.
+    #[test]
+    fn what_a_lost_generator_had_been_promised_is_not_to_be_proved() {
+        let loss = GeneratorLoss::Malformed;
+        let lost = Lost { name: "web-2".into(), loss: loss.clone() };
+        let warning = not_proven(Some(&lost)).expect("a warning");
+        assert_eq!(warning.kind, WarningKind::Generators);
+        assert_eq!(warning.cause, Cause::NotProven { generator: "web-2".into(), loss });
+        assert_eq!(not_proven(None), None);
     }
 }

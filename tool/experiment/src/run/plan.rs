@@ -13,8 +13,12 @@ use analysis::{
 };
 use load::{LoadError, document::DocumentError, limits::LimitError};
 use sweep::{
-    cores::Split, database::PasswordFileError, elsewhere::Observe, fleet::Generators,
-    profiling::ProgramTables, sweep::SweepError,
+    cores::Split,
+    database::PasswordFileError,
+    elsewhere::Observe,
+    fleet::{Generators, Lost},
+    profiling::ProgramTables,
+    sweep::SweepError,
 };
 
 use crate::{
@@ -108,6 +112,9 @@ pub enum RunError {
     Record(RecordError),
     /// The fleet that makes the load could not be had. No variant is to blame for that, so none is left out.
     Fleet(String),
+    /// The fleet that makes the load was lost within a measurement, in each of its attempts. No variant is to blame for that
+    /// either.
+    Lost(Lost),
     /// All was left out, this first.
     Nothing(Box<LeftOut>),
 }

@@ -128,6 +128,10 @@ impl<'a> Stage<'a> {
         if let Some(cause) = self.ended() {
             return Err(cause.into());
         }
+        if let Err(RunError::Lost(_)) = &driven {
+            // They have seen a load that is counted nowhere. Whoever measures again begins with fresh ones.
+            self.stop_all();
+        }
         let mut driven = driven?;
         let not_limited = self.running.iter().flat_map(|(_, running)| running.not_limited());
         driven.run.warnings.extend(not_limited.map(Warning::from));
@@ -330,6 +334,12 @@ impl<'a> Stage<'a> {
             let (ending, said) = running.ended()?;
             Some(LeftOutCause::EndedMeanwhile { process: running.name().to_owned(), ending, said })
         })
+    }
+
+    /// Stops all programs. Whatever was prepared on them is prepared again.
+    pub(super) fn stop_all(&mut self) {
+        self.stop_from(0);
+        self.prepared = None;
     }
 
     /// Stops the programs from this one on, the last first.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use analysis::ticks::{Counts, GeneratorPart, GeneratorTick, Tick};
 
+use super::by_kind::merge_kinds;
 use super::merger::merge_counts;
 
 /// One generator's tick, with its name and how many users it had.
@@ -26,6 +27,7 @@ pub fn joined(start_us: u64, parts: Vec<Part>) -> Tick {
     let in_flight = parts.iter().map(|part| part.tick.generator.in_flight);
     all.generator.in_flight = in_flight.reduce(|a, b| Some(a?.saturating_add(b?))).flatten();
     let [mut response_times, mut timed_out] = [Vec::new(), Vec::new()];
+    let mut by_kind = Vec::new();
     for Part { name, users, tick } in parts {
         all.parts.push(GeneratorPart { name, users, completed: tick.completed, generator: tick.generator });
         all.length_us = all.length_us.max(tick.length_us);
@@ -46,9 +48,11 @@ pub fn joined(start_us: u64, parts: Vec<Part>) -> Tick {
         add(&mut all.timed_out.beyond, tick.timed_out.beyond);
         response_times.push(tick.response_times.values_us);
         timed_out.push(tick.timed_out.values_us);
+        by_kind.push(tick.by_kind);
     }
     all.response_times = Counts { values_us: merge_counts(response_times), ..all.response_times };
     all.timed_out = Counts { values_us: merge_counts(timed_out), ..all.timed_out };
+    all.by_kind = merge_kinds(by_kind);
     all
 }
 
@@ -69,7 +73,7 @@ fn add_generator(all: &mut GeneratorTick, one: &GeneratorTick) {
 #[cfg(test)]
 mod tests {
     use analysis::estimate::percentiles::Distribution;
-    use analysis::ticks::ErrorKind;
+    use analysis::ticks::{ErrorKind, KindTick};
     use proptest::prelude::*;
 
     use super::*;
@@ -88,6 +92,7 @@ mod tests {
             errors: [(ErrorKind::Reset, completed)].into(),
             unexpected_statuses: [(500, 1)].into(),
             response_times: Counts { values_us: vec![(10, 1), (completed, 2)], beyond: 1 },
+            by_kind: vec![KindTick { kind: 1, response_time_ns_sum: completed, ..KindTick::default() }],
             generator: GeneratorTick {
                 busy_us: 100,
                 threads: 2,
@@ -101,6 +106,7 @@ mod tests {
         assert_eq!((all.start_us, all.length_us, all.completed), (40_000, 20_000, 50));
         assert_eq!((all.errors[&ErrorKind::Reset], all.unexpected_statuses[&500]), (50, 2));
         assert_eq!(all.response_times, Counts { values_us: vec![(10, 2), (20, 2), (30, 2)], beyond: 2 });
+        assert_eq!(all.by_kind, [KindTick { kind: 1, response_time_ns_sum: 50, ..KindTick::default() }]);
         let fared = all.generator;
         assert_eq!((fared.busy_us, fared.threads, fared.lag_us_p99, fared.in_flight), (200, 4, 90, Some(5)));
         let of = |index: usize| (&*all.parts[index].name, all.parts[index].completed, all.parts[index].users);
@@ -112,7 +118,7 @@ mod tests {
     /// Response times as a generator records them in one slice.
     fn recorded(response_us: &[u64]) -> Tick {
         let mut recorder = Recorder::new(0);
-        response_us.iter().for_each(|us| recorder.completed(us * 1_000));
+        response_us.iter().for_each(|us| recorder.completed(0, us * 1_000));
         recorder.roll(SLICE_NS);
         let slice = recorder.take_finished().next().unwrap();
         let response_times = Counts { values_us: slice.response_times, beyond: slice.beyond };

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use analysis::ticks::{Counts, GeneratorTick, Tick};
 
+use super::by_kind::merge_kinds;
 use super::recorder::{SLICE_US, Slice};
 
 /// Collects slices by thread. Returns a tick once every thread has delivered its slice.
@@ -63,6 +64,7 @@ fn merge(index: u64, parts: Vec<Slice>) -> Tick {
     let mut tick = Tick { start_us: index * SLICE_US, length_us: SLICE_US, ..Tick::default() };
     let mut response_times = Vec::new();
     let mut timed_out = Vec::new();
+    let mut by_kind = Vec::new();
     let mut lags = Vec::new();
     let mut busy_ns = 0;
     let mut thinking_user_ns = 0;
@@ -86,12 +88,14 @@ fn merge(index: u64, parts: Vec<Slice>) -> Tick {
             .for_each(|(status, n)| *tick.unexpected_statuses.entry(status).or_default() += n);
         response_times.push(part.response_times);
         timed_out.push(part.timed_out);
+        by_kind.push(part.by_kind);
         lags.push(part.lags);
         busy_ns += part.busy_ns;
         thinking_user_ns += part.thinking_user_ns;
     }
     tick.response_times = Counts { values_us: merge_counts(response_times), ..tick.response_times };
     tick.timed_out.values_us = merge_counts(timed_out);
+    tick.by_kind = merge_kinds(by_kind);
     tick.generator = GeneratorTick {
         busy_us: busy_ns / 1_000,
         thinking_user_us: thinking_user_ns / 1_000,
@@ -126,16 +130,24 @@ pub(super) fn merge_counts(parts: Vec<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
         }
         same
     });
+    // Ticks are kept until a run ends, and threads count much the same values.
+    all.shrink_to_fit();
     all
 }
 
 #[cfg(test)]
 mod tests {
+    use analysis::ticks::KindTick;
+
     use super::*;
 
+    /// A slice of requests of one of several kinds.
     fn slice(index: u64, response_times: &[(u64, u64)]) -> Slice {
         let completed = response_times.iter().map(|(_, count)| count).sum();
-        Slice { index, completed, response_times: response_times.to_vec(), ..Slice::default() }
+        let response_times = response_times.to_vec();
+        let counts = Counts { values_us: response_times.clone(), beyond: 0 };
+        let by_kind = vec![KindTick { kind: 1, response_times: counts, ..KindTick::default() }];
+        Slice { index, completed, response_times, by_kind, ..Slice::default() }
     }
 
     #[test]
@@ -147,7 +159,16 @@ mod tests {
         let merged = merger.next().unwrap();
         assert_eq!((merged.index, merged.tick.start_us, merged.tick.completed), (7, 140_000, 10));
         assert_eq!(merged.tick.response_times.values_us, [(10, 1), (15, 4), (20, 5)]);
+        let [of_kind] = &merged.tick.by_kind[..] else { panic!("{merged:?}") };
+        assert_eq!((of_kind.kind, &of_kind.response_times), (1, &merged.tick.response_times));
         assert!(merger.next().is_none());
+    }
+
+    #[test]
+    fn merged_counts_hold_no_room_for_what_was_joined() {
+        let merged = merge_counts(vec![vec![(10, 1), (20, 1)]; 50]);
+        assert_eq!(merged, [(10, 50), (20, 50)]);
+        assert!(merged.capacity() < 10, "{}", merged.capacity());
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use analysis::ticks::{ErrorCounts, ErrorKind};
+use analysis::ticks::{ErrorCounts, ErrorKind, KindTick};
 use hdrhistogram::Histogram;
+
+use super::by_kind::ByKind;
 
 /// Length of a slice, microseconds: the resolution at which warm-up and steady state can be told apart.
 pub const SLICE_US: u64 = 20_000;
@@ -11,7 +13,7 @@ pub const SLICE_US: u64 = 20_000;
 pub(crate) const SLICE_NS: u64 = SLICE_US * 1_000;
 
 /// Longest response time in the histogram; longer ones are counted separately.
-const LONGEST_US: u64 = 3_600_000_000;
+pub(super) const LONGEST_US: u64 = 3_600_000_000;
 
 /// Longest lag in the histogram; longer ones count as this one.
 const LONGEST_LAG_US: u64 = 10_000_000;
@@ -33,6 +35,8 @@ pub(crate) struct Slice {
     pub(crate) beyond: u64,
     /// Pairs of microseconds and count, of requests that timed out; in no order.
     pub(crate) timed_out: Vec<(u64, u64)>,
+    /// The response times of each kind of request, ascending by kind, where the load has several.
+    pub(crate) by_kind: Vec<KindTick>,
     pub(crate) errors: ErrorCounts,
     pub(crate) unexpected_statuses: BTreeMap<u16, u64>,
     pub(crate) bytes_received: u64,
@@ -59,6 +63,8 @@ pub(crate) struct Recorder {
     slice: Slice,
     end_ns: u64,
     response_times: Histogram<u32>,
+    /// Where the load has several kinds of request.
+    by_kind: Option<Box<ByKind>>,
     lags: Histogram<u32>,
     thinking: u64,
     thinking_since_ns: u64,
@@ -77,12 +83,18 @@ impl Recorder {
             slice: Slice { index, ..Slice::default() },
             end_ns: (index + 1) * SLICE_NS,
             response_times: histogram(LONGEST_US, 3),
+            by_kind: None,
             lags: histogram(LONGEST_LAG_US, 2),
             thinking: 0,
             thinking_since_ns: now_ns,
             count_at_ns: within_slice(index + 1),
             finished: Vec::new(),
         }
+    }
+
+    /// The same for a load of so many kinds of request, whose response times are told apart.
+    pub(crate) fn with_kinds(self, kinds: usize) -> Self {
+        Recorder { by_kind: ByKind::of(kinds), ..self }
     }
 
     /// End of the current slice.
@@ -108,14 +120,17 @@ impl Recorder {
         self.finished.drain(..)
     }
 
-    /// Counts a completed request with its response time.
+    /// Counts a completed request of a kind with its response time.
     #[inline]
-    pub(crate) fn completed(&mut self, response_ns: u64) {
+    pub(crate) fn completed(&mut self, kind: usize, response_ns: u64) {
         self.slice.completed += 1;
         self.slice.response_time_ns_sum += response_ns;
         let us = ((response_ns + 500) / 1_000).max(1);
         if self.response_times.record(us).is_err() {
             self.slice.beyond += 1;
+        }
+        if let Some(by_kind) = &mut self.by_kind {
+            by_kind.completed(kind, response_ns, us);
         }
     }
 
@@ -124,13 +139,16 @@ impl Recorder {
         *self.slice.errors.entry(kind).or_default() += 1;
     }
 
-    /// Counts a request that failed because nothing complete came within the time allowed, with the time it waited.
-    pub(crate) fn timed_out(&mut self, waited_ns: u64) {
+    /// Counts a request of a kind that failed because nothing complete came within the time allowed, with the time it waited.
+    pub(crate) fn timed_out(&mut self, kind: usize, waited_ns: u64) {
         self.failed(ErrorKind::TimedOut);
         let us = (waited_ns / 1_000).clamp(1, LONGEST_US);
         // To three digits, as the histogram has response times; never more than was waited.
         let unit = 10u64.pow(us.ilog10().saturating_sub(2));
         let us = us / unit * unit;
+        if let Some(by_kind) = &mut self.by_kind {
+            by_kind.timed_out(kind, us);
+        }
         match self.slice.timed_out.iter_mut().find(|(value, _)| *value == us) {
             Some((_, count)) => *count += 1,
             None => self.slice.timed_out.push((us, 1)),
@@ -232,6 +250,7 @@ impl Recorder {
         self.slice.thinking_user_ns += self.thinking * elapsed;
         self.thinking_since_ns = self.thinking_since_ns.max(self.end_ns);
         self.slice.response_times = drain(&mut self.response_times);
+        self.slice.by_kind = self.by_kind.as_mut().map_or_else(Vec::new, |by_kind| by_kind.take());
         self.slice.lags = drain(&mut self.lags);
         let next = Slice { index: self.slice.index + 1, ..Slice::default() };
         self.finished.push(std::mem::replace(&mut self.slice, next));

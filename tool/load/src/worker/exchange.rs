@@ -92,7 +92,7 @@ impl Exchanges {
         Ok(Exchanges {
             poller: Poller::new().map_err(LoadError::system("make an epoll descriptor"))?,
             timers: Timers::default(),
-            recorder: Recorder::new(now_ns),
+            recorder: Recorder::new(now_ns).with_kinds(targets.totals.len()),
             totals: targets.totals.clone(),
             unfinished: VecDeque::new(),
             woke_ns: now_ns,
@@ -398,7 +398,7 @@ impl Exchanges {
             self.recorder.failed(ErrorKind::NothingToKeep);
         } else {
             total.completed += 1;
-            self.recorder.completed(now_ns.saturating_sub(user.started_ns));
+            self.recorder.completed(user.request, now_ns.saturating_sub(user.started_ns));
             if user.paused_ns > 0 {
                 self.recorder.paused(now_ns.saturating_sub(user.paused_ns));
             }
@@ -410,7 +410,9 @@ impl Exchanges {
         let now_ns = now_ns();
         self.recorder.roll(now_ns);
         match kind {
-            ErrorKind::TimedOut => self.recorder.timed_out(now_ns.saturating_sub(user.started_ns)),
+            ErrorKind::TimedOut => {
+                self.recorder.timed_out(user.request, now_ns.saturating_sub(user.started_ns));
+            }
             _ => self.recorder.failed(kind),
         }
         user.close();

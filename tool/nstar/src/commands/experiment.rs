@@ -13,8 +13,8 @@ use ::experiment::{
     definition::Experiment,
     document::{self, Disk},
     names::slug,
-    room,
-    run::{Outcome, RunError, RunPlan, TrialFleet, run as run_experiment},
+    programs, room,
+    run::{AGAIN_MAX, Outcome, RunError, RunPlan, TrialFleet, run as run_experiment},
 };
 use analysis::{
     comparison::Comparison,
@@ -115,9 +115,11 @@ pub fn run_in(
     let (generators, observe) = conditions.elsewhere.plan(&experiment)?;
     // What is made on other hosts needs no processors of this one.
     let split = session.split.clone().filter(|_| !conditions.elsewhere.is_on_other_hosts(&experiment));
+    let program = env::current_exe().map_err(Failure::failed)?;
+    programs::check(&experiment, &program).map_err(Failure::usage)?;
     room::check(&experiment, split.as_ref()).map_err(Failure::usage)?;
     let plan = RunPlan {
-        program: env::current_exe().map_err(Failure::failed)?,
+        program,
         guard: vec![GUARD.into()],
         experiment,
         users: conditions.users.clone(),
@@ -155,7 +157,8 @@ fn measure(
     let mut progress = Progress::new(conditions.show.no_progress);
     let outcome = run_experiment(plan, files, &session.interrupt.asked, &mut progress);
     progress.finish();
-    let ended_early = session.interrupt.signal().is_some() || matches!(outcome, Err(RunError::Fleet(_)));
+    let lost_fleet = matches!(outcome, Err(RunError::Fleet(_) | RunError::Lost(_)));
+    let ended_early = session.interrupt.signal().is_some() || lost_fleet;
     if ended_early && files.made() > 0 {
         exit::warn(progress::kept(files.made()));
     }
@@ -168,6 +171,8 @@ fn failed(error: RunError) -> Failure {
         RunError::Trouble(Trouble::Cause(cause)) => progress::not_run(&cause),
         RunError::Record(error) => error.to_string(),
         RunError::Fleet(error) => error,
+        // The first attempt, and those after it.
+        RunError::Lost(lost) => progress::fleet_lost(&lost.name, &lost.loss, AGAIN_MAX + 1),
         RunError::Nothing(first) => progress::nothing_measured(&first),
     })
 }

@@ -79,7 +79,8 @@ pub(super) fn advise(plan: &SweepPlan, mut say: impl FnMut(&str)) {
 /// Why nothing was measured.
 pub(super) fn failed(error: SweepError) -> Failure {
     match error {
-        SweepError::Fleet(FleetError::Lost { name, loss }) => {
+        SweepError::Fleet(FleetError::Lost { name, loss })
+        | SweepError::Lost(FleetError::Lost { name, loss }) => {
             Failure::Failed(report::generator_lost(&name, &loss))
         }
         other => Failure::failed(other),

@@ -114,10 +114,14 @@ pub struct Kubernetes {
     /// The namespace for all of it
     #[arg(long, value_name = "NAME", default_value = "nstar")]
     pub namespace: String,
-    /// The NATS server, as pods call it [default: the service `nats` of the namespace]
+    /// The NATS server, as pods call it [default: the service `nats` of the namespace, with TLS if --nats-tls-secret is given]
     #[arg(long, value_name = "URL", value_parser = Unshown::<Address>::default())]
     pub nats: Option<Address>,
     /// A secret of the namespace that holds credentials of a user of the NATS server under `nats.creds`
     #[arg(long, value_name = "NAME")]
     pub nats_secret: Option<String>,
+    /// A secret of the namespace for a NATS server that asks for certificates: `ca.crt`, `tls.crt` and `tls.key`, as cert-manager
+    /// writes them
+    #[arg(long, value_name = "NAME")]
+    pub nats_tls_secret: Option<String>,
 }

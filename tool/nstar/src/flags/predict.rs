@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
-use analysis::prediction::{Bound, Goal, GoalFigure};
+use analysis::{
+    prediction::{Bound, Goal, GoalFigure},
+    run::PERCENTILES,
+};
 use clap::Args;
 
 use crate::values;
@@ -37,7 +40,7 @@ pub struct Predict {
     /// A number of users to answer for
     #[arg(short = 'c', long, value_name = "N", value_parser = users)]
     pub users: Option<u32>,
-    /// What to reach, such as 'mean<=50ms at 500 users' or 'throughput>=2000': the cheapest single change that does
+    /// What to reach, such as 'p95<=50ms at 500 users' or 'throughput>=2000': the cheapest single change that does
     #[arg(long, value_name = "GOAL")]
     pub goal: Option<GoalFlag>,
     /// Seed of what is drawn for the intervals
@@ -127,7 +130,7 @@ fn link(text: &str) -> Result<(Option<String>, f64), String> {
     Ok((name, positive(number, 1e6)? * bits))
 }
 
-/// What is to be reached: `p99<=50ms at 500 users`.
+/// What is to be reached: `p95<=50ms at 500 users`.
 #[derive(Debug, Clone)]
 pub struct GoalFlag(pub Goal);
 
@@ -136,9 +139,10 @@ impl FromStr for GoalFlag {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let shape = || {
+            let percentiles = PERCENTILES.map(|one| one.name).join(", ");
             format!(
-                "'{text}' is not a goal; write throughput>=RATE, users>=N, mean<=TIME or p99<=TIME, and for which load: \
-                 'mean<=50ms at 500 users'"
+                "'{text}' is not a goal; write throughput>=RATE, users>=N or NAME<=TIME, NAME one of mean, {percentiles}, and for \
+                 which load: 'p95<=50ms at 500 users'"
             )
         };
         let (before, at) = match text.split_once(" at ") {
@@ -171,7 +175,7 @@ fn figure(name: &str) -> Option<GoalFigure> {
         "throughput" | "X" => Some(GoalFigure::Throughput),
         "users" => Some(GoalFigure::Users),
         "mean" => Some(GoalFigure::Mean),
-        name => analysis::run::PERCENTILES
+        name => PERCENTILES
             .iter()
             .find(|one| one.name == name)
             .map(|one| GoalFigure::Quantile { percentile: one.name.to_owned() }),
@@ -199,12 +203,15 @@ mod tests {
 
     #[test]
     fn goals_are_read_with_the_load_they_are_for() {
-        let goal: GoalFlag = "p99<=50ms at 500 users".parse().expect("a goal");
+        let goal: GoalFlag = "p95<=50ms at 500 users".parse().expect("a goal");
         assert_eq!((goal.0.bound, goal.0.value, goal.0.users), (Bound::AtMost, 50_000.0, Some(500)));
+        assert_eq!(goal.0.figure, GoalFigure::Quantile { percentile: "p95".into() });
         let goal: GoalFlag = "throughput>=2000".parse().expect("a goal");
         assert_eq!((goal.0.figure, goal.0.users), (GoalFigure::Throughput, None));
-        for wrong in ["p99>=50ms", "p95<=50ms", "mean<=50", "throughput<=3", "mean<=5ms at x users"] {
+        for wrong in ["p99>=50ms", "p97<=50ms", "mean<=50", "throughput<=3", "mean<=5ms at x users"] {
             assert!(wrong.parse::<GoalFlag>().is_err(), "{wrong}");
         }
+        let unknown = "p97<=50ms".parse::<GoalFlag>().expect_err("no such percentile");
+        assert!(unknown.contains("mean, p50, p90, p95, p99, p999"), "{unknown}");
     }
 }

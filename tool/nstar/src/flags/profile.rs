@@ -6,8 +6,9 @@ use sweep::profiling::ProgramTables;
 /// Whether to find where the server's processor time goes.
 #[derive(Debug, Clone, Args)]
 pub struct Profile {
-    /// Find the function that most of each tier's processor time is spent in: sample its threads on this host (perf_event, 99
-    /// times a second) for 5 s more at N*, or during a load for its first 10 s. Tells where the threads of each tier sleep, too
+    /// Find the function that most of each tier's processor time is spent in: sample its threads, here and wherever an agent
+    /// observes (perf_event, 99 times a second), for 5 s more at N*, or during a load for its first 10 s. Tells where the threads
+    /// of each tier sleep, too
     #[cfg(feature = "profile")]
     #[arg(long)]
     pub profile: bool,
@@ -18,8 +19,20 @@ impl Profile {
     pub fn plan(&self) -> Option<ProgramTables> {
         #[cfg(feature = "profile")]
         if self.profile {
-            return Some(ProgramTables { names: symbols::names, unwinder: symbols::unwinder });
+            return program_tables();
         }
         None
     }
+}
+
+/// What reads the tables of programs, where this program is built with it.
+#[cfg(feature = "profile")]
+pub fn program_tables() -> Option<ProgramTables> {
+    Some(ProgramTables { names: symbols::names, unwinder: symbols::unwinder })
+}
+
+/// Nothing: this program is built without what reads the tables of programs.
+#[cfg(not(feature = "profile"))]
+pub fn program_tables() -> Option<ProgramTables> {
+    None
 }

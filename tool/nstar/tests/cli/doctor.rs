@@ -17,6 +17,30 @@ fn a_server_that_may_open_few_files_is_found() {
     found.says("may open 512 files").says(&format!("prlimit --pid {}", server.pid())).has_not_panicked();
 }
 
+/// The agent is one of this host, in the place of nstar itself.
+#[test]
+fn what_two_see_is_found_once() {
+    let place = Place::beside_others();
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: None)\n"));
+    place.call(["prlimit", "--pid", &server.pid().to_string(), "--nofile=512"]).run().exits(0);
+    let observe = format!("{} agent", tool_program().display());
+    let found = place.nstar(["doctor", &server.url("/"), "--observe", &observe]).run();
+    assert!([Some(0), Some(4)].contains(&found.status.code()), "{found}");
+    assert_eq!(found.stdout.matches("may open 512 files").count(), 1, "{found}");
+    assert_eq!(found.stdout.matches("Generator and server may run").count(), 1, "{found}");
+}
+
+#[test]
+fn what_is_no_agent_is_refused_before_anything_is_looked_at() {
+    let place = Place::beside_others();
+    let doctor = |words: &[&str]| place.nstar([&["doctor"], words].concat()).run();
+    let other = doctor(&["--observe", "echo Welcome to web"]).exits(1);
+    other.complains("--observe").complains("came: Welcome to web");
+    doctor(&["--observe", ""]).exits(2).complains("empty");
+    doctor(&["--sudo"]).exits(2).complains("--sudo goes with");
+    doctor(&["--undo", "--observe", "true"]).exits(2).complains("--observe");
+}
+
 #[test]
 fn a_server_that_is_not_here_is_told_and_the_host_is_looked_at() {
     let found = Place::beside_others().nstar(["doctor", "http://192.0.2.7/"]).run();

@@ -122,7 +122,6 @@ fn programs_that_do_not_start_are_told_with_what_they_said() {
     let place = Place::beside_others();
     let python = "[\"python3\", \"${folder}/server.py\", \"${port.web}\", \"${sleep}\"]";
     let cases = [
-        ("[\"no-such-program-anywhere\"]", "`no-such-program-anywhere` not found"),
         ("[\"sh\", \"-c\", \"echo no licence; exit 3\"]", "exit status 3. Its last lines: no licence"),
         ("[\"sh\", \"-c\", \"kill -9 $$\"]", "ended by signal 9"),
         // It takes no connections.
@@ -138,10 +137,7 @@ fn programs_that_do_not_start_are_told_with_what_they_said() {
         experiment(&place, &text, &[]).run().exits(1).complains(word);
         assert!(left_running(&place).is_empty(), "{word}");
     }
-    // A program that is not there is told once, and where one variant needs it, before anything starts.
-    let missing = [(python, "[\"no-such-program-anywhere\", \"${sleep}\"]")];
-    let outcome = experiment(&place, &replaced(&missing), &[]).run().exits(1);
-    assert_eq!(outcome.stderr.matches("not found").count(), 1, "{outcome}");
+    // A program that only one variant lacks is told once, before anything starts.
     let one = [
         (python, "[\"${program}\", \"${folder}/server.py\", \"${port.web}\", \"1\"]"),
         ("sleep = [1, 20]", "program = [\"no-such-a\", \"python3\"]"),
@@ -229,6 +225,8 @@ fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
             ],
         ),
         ("command = ", "comand = ", ["mine.toml:34", "it has `comand`, did you mean `command`?"]),
+        ("\"python3\"", "\"no-such-python\"", ["mine.toml:34", "`no-such-python` not found beside nstar"]),
+        ("\"python3\"", "\"./no-such-python\"", ["mine.toml:34", "/no-such-python is not there"]),
         (
             "print(\"ready ${log}\"",
             "print(\"ready ${lgo}\"",
@@ -577,7 +575,7 @@ fn an_experiment_tells_how_long_it_takes() {
 /// cases; one may.
 #[test]
 fn a_program_is_not_put_in_order_with_itself() {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let text = replaced(&[
         ("rounds = 1", "rounds = 3"),
         ("sleep = [1, 20]", "name = [\"a\", \"b\", \"c\"]"),
@@ -661,7 +659,7 @@ const WORK: &str = "        with turn:
 /// One variant is tested in its first round, and what that showed is said of it; for the other there is no time.
 #[test]
 fn verdicts_of_variants_are_tested_while_there_is_time() {
-    let place = Place::new();
+    let place = Place::beside_sleepers();
     let text = tested("time = \"15s\"\nconfirm = true");
     let outcome = experiment(&place, &text, &["-d", "300ms"]).run();
     let comparison = comparison(&place);

@@ -18,8 +18,8 @@ use crate::common::{
     verdict::{HTTP, ONE_MUTEX, kind, verdict},
 };
 
-/// Counts requests by path, and tells the counts at `/seen`. The second argument, if there is one, is a file: after 50 requests
-/// nothing is answered until that is there.
+/// Counts requests by path, and tells the counts at `/seen`. Below `/slow/` it takes longer. The second argument, if there is one,
+/// is a file: after 50 requests nothing is answered until that is there.
 pub(super) const COUNTING: &str = r#"
 import json, os, socket, sys, threading, time
 from collections import Counter
@@ -35,7 +35,7 @@ def talk(connection):
         else:
             with lock: seen[path] += 1
             while gate and sum(seen.values()) > 50 and not os.path.exists(gate): time.sleep(0.01)
-            time.sleep(0.002)
+            time.sleep(0.012 if path.startswith("/slow/") else 0.002)
         try: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
         except OSError: return
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=1024)
@@ -90,11 +90,24 @@ pub(super) fn completed(run: &Value) -> u64 {
     kinds.iter().map(|kind| kind["completed"].as_u64().expect("a count")).sum()
 }
 
+/// Each kind of request has the response times of its own requests, of all generators together.
+fn assert_slow_is_slower(run: &Value) {
+    let step = &run["steps"][0];
+    let [one, other] = &step["requests"].as_array().expect("kinds of request")[..] else { panic!("{step}") };
+    assert_eq!((&one["name"], &other["name"]), (&"one".into(), &"other".into()));
+    let completed = [one, other].map(|kind| kind["completed"].as_u64().expect("a count"));
+    assert_eq!(completed.iter().sum::<u64>(), measured(run), "{step}");
+    let [fast_us, slow_us] =
+        [one, other].map(|kind| kind["response_time_us"]["mean"].as_f64().expect("a time"));
+    assert!(0.0 < fast_us && fast_us < slow_us && slow_us > 12_000.0, "{step}");
+}
+
 #[test]
 fn what_two_generators_count_is_what_the_server_saw_and_no_value_comes_twice() {
     let place = Place::beside_sleepers();
     let server = Server::python(COUNTING);
-    let scenario = place.write("unique.toml", UNIQUE).display().to_string();
+    let slow = UNIQUE.replace("\"other\"\npath = \"/", "\"other\"\npath = \"/slow/");
+    let scenario = place.write("unique.toml", slow).display().to_string();
     let load = |stop: [&str; 2]| {
         let base = server.url("");
         let words = ["load", &scenario, "--base", &base, "-c", "7", stop[0], stop[1], "-o", "run.json"];
@@ -112,6 +125,7 @@ fn what_two_generators_count_is_what_the_server_saw_and_no_value_comes_twice() {
     );
     assert_eq!((sum(step, "users"), sum(step, "completed")), (7, measured(&run)), "{step}");
     assert!((1..=210).contains(&measured(&run)), "{step}");
+    assert_slow_is_slower(&run);
     let names: Vec<_> = generators(&run["load"]).iter().map(|one| one["name"].as_str()).collect();
     assert!(names.len() == 2 && names[0] != names[1], "{names:?}");
     assert!(

@@ -60,11 +60,69 @@ fn credentials_come_from_a_secret_and_nothing_slips_into_the_manifests() {
     let manifests = printed(&place, &["--nats", "tls://bus.example:7", "--nats-secret", "login"]);
     let text = Value::from(manifests).to_string();
     assert!(text.contains(r#""tls://bus.example:7","--nats-creds","/nats/nats.creds""#), "{text}");
-    assert!(text.contains(r#"{"secretName":"login"}"#) && text.contains(r#"{"port":7,"#), "{text}");
+    assert!(text.contains(r#""secretName":"login""#) && text.contains(r#"{"port":7,"#), "{text}");
     kubernetes(&place, &["--nats", "nats://ann:opensesame@bus"]).exits(2).complains("--nats-secret");
-    for namespace in ["Load", "a\nb", "a-", "a}", ""] {
-        kubernetes(&place, &["--namespace", namespace]).exits(2).complains("--namespace");
+    kubernetes(&place, &["--nats", "http://bus"]).exits(2).complains("--nats: expected nats://");
+    for name in ["Load", "a\nb", "a-", "a}", ""] {
+        for flag in ["--namespace", "--nats-secret", "--nats-tls-secret"] {
+            kubernetes(&place, &[flag, name]).exits(2).complains(flag);
+        }
     }
     let words = ["fleet", "kubernetes", "--generators", "1", "--image", "a b\n- evil"];
     place.nstar(words).run().exits(2).complains("--image");
+}
+
+fn list(of: &Value) -> &[Value] {
+    of.as_array().expect("a list")
+}
+
+/// A bus that asks for certificates: who may read those of a pod, and where the agent finds them.
+#[test]
+fn certificates_come_from_a_secret_that_the_pod_alone_may_read() {
+    let place = Place::beside_others();
+    // A name that YAML would take for a number.
+    let flags = ["--nats-tls-secret", "bus", "--nats-secret", "7", "--namespace", "123"];
+    let manifests = printed(&place, &flags);
+    let [namespace, job, daemons, ..] = &manifests[..] else { panic!("{manifests:?}") };
+    assert_eq!(namespace["metadata"]["name"], "123");
+    let pod = |of: &Value| of["spec"]["template"]["spec"].clone();
+    for pod in [pod(job), pod(daemons)] {
+        let container = &pod["containers"][0];
+        let words: Vec<_> = list(&container["args"]).iter().filter_map(Value::as_str).collect();
+        assert_eq!(
+            words[words.len() - 10..],
+            [
+                "--join",
+                "tls://nats.123:4222",
+                "--nats-creds",
+                "/nats/nats.creds",
+                "--nats-ca",
+                "/nats-tls/ca.crt",
+                "--nats-cert",
+                "/nats-tls/tls.crt",
+                "--nats-key",
+                "/nats-tls/tls.key"
+            ]
+        );
+        place.nstar(&words).run().exits(1).complains("cannot read /nats-tls/ca.crt");
+        for (name, volume) in [("7", "nats"), ("bus", "nats-tls")] {
+            let mount = json!({"name": volume, "mountPath": format!("/{volume}"), "readOnly": true});
+            assert!(list(&container["volumeMounts"]).contains(&mount), "{container}");
+            let secret = json!({"secretName": name, "defaultMode": 0o440});
+            let given = json!({"name": volume, "secret": secret});
+            assert!(list(&pod["volumes"]).contains(&given), "{pod}");
+        }
+    }
+    let context = |of: &Value| pod(of)["securityContext"].clone();
+    let (generator, observer) = (context(job), context(daemons));
+    assert_eq!((&generator["fsGroup"], &generator["runAsGroup"]), (&json!(65532), &json!(65532)));
+    assert_eq!(observer["runAsUser"], 0, "it reads what is of root alone");
+    let text = kubernetes(&place, &flags).exits(0).stdout;
+    for said in [
+        "secret generic bus --namespace 123 --from-file=ca.crt --from-file=tls.crt --from-file=tls.key",
+        "secret generic 7 --namespace 123 --from-file=nats.creds",
+        "--fleet tls://localhost:4222 --nats-creds nats.creds --nats-ca ca.crt --nats-cert tls.crt --nats-key tls.key",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
 }

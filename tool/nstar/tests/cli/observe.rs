@@ -1,5 +1,6 @@
 //! Observing where the server is: through commands, by ssh, and through agents that fail.
 
+mod doctor;
 mod failures;
 pub(crate) mod far;
 mod ssh;

@@ -53,5 +53,24 @@ fn what_the_run_does_not_bear_is_refused_with_the_reason() {
     predict(&["run.json", "--workers", "nginx worker=2"]).exits(2).complains("does not show in this run");
     predict(&["run.json", "--upstream-delay", "db=+5ms"]).exits(2).complains("nothing that the server calls");
     predict(&["run.json", "--demand", "nginx worker.cpu=30%"]).exits(2).complains("in per cent");
-    predict(&["run.json", "--goal", "p95<=3ms"]).exits(2).complains("is not a goal");
+    predict(&["run.json", "--goal", "p97<=3ms"]).exits(2).complains("is not a goal");
+}
+
+#[test]
+fn a_goal_for_p95_is_answered_and_a_file_that_lacks_it_is_told() {
+    let place = Place::beside_others();
+    place.write("run.json", RUN);
+    let older: Vec<&str> = RUN.lines().filter(|line| !line.contains("\"p95\"")).collect();
+    place.write("older.json", older.join("\n"));
+    let predict = |file: &str| {
+        place.nstar(["predict", file, "--goal", "p95<=1ms at 8 users", "--users", "8", "-j"]).run()
+    };
+    let found = predict("run.json").exits(0);
+    let found: Value = serde_json::from_str(&found.stdout).expect("JSON on stdout");
+    assert_eq!(found["goal"]["reached"], json!(true), "{}", found["goal"]);
+    let points = found["curve"].as_array().expect("a curve");
+    let asked = points.iter().find(|point| point["asked"] == json!(true)).expect("8 users");
+    let value = |percentile: &str| asked[percentile]["value"].as_f64().expect(percentile);
+    assert!(value("p95_us") < value("p99_us"), "{asked}");
+    predict("older.json").exits(2).complains("written before nstar kept that; sweep again");
 }

@@ -8,9 +8,10 @@ use std::{
 };
 
 use crate::common::{
-    support::{Place, Server},
+    support::{Place, Server, is_root_or_skip},
     verdict::HTTP,
 };
+use crate::observe::far::{Far, HIDDEN, nstar_is_hidden_or_skip};
 
 /// Where this process, as a server, spends its time.
 #[inline(never)]
@@ -70,6 +71,40 @@ fn the_function_that_takes_the_processor_is_named() {
     assert!(page.contains("hot_function_of_this_server") && page.len() < 1_000_000, "{} bytes", page.len());
 }
 
+/// Divides long numbers, which takes a single function of Python's.
+const DIVIDES: &str = "import math\nA, B = 3**20000, 7**12000\nserve(keep, lambda: math.gcd(A, B))\n";
+
+#[test]
+fn the_function_that_takes_the_processor_of_another_host_is_named_with_it() {
+    let test = "the_function_that_takes_the_processor_of_another_host_is_named_with_it";
+    if !is_root_or_skip(test) || !nstar_is_hidden_or_skip(test) {
+        return;
+    }
+    let place = Place::beside_others();
+    let Some(far) = Far::serving(&place, DIVIDES, &[]) else { return };
+    let observe = far.through_a_daemon(&place);
+    let url = far.url();
+    let load = ["load", &url, "-c", "2", "-d", "1s", "--profile", "-o", "run.json", "--observe", &observe];
+    let outcome = place.wrapped(HIDDEN, load).run();
+    let run = place.run_file();
+    let profile = &run["profile"];
+    let slept = &profile["off_cpu"]["tiers"][0];
+    assert_eq!(slept["processes"]["on"], "far", "{profile:#}\n{outcome}");
+    let troubles = profile["troubles"].to_string();
+    if troubles.contains("refused") || troubles.contains("unavailable") {
+        assert!(troubles.contains("far"), "it is told where: {troubles}");
+        eprintln!("SKIPPED: the kernel lets nothing be sampled here: {troubles}");
+        return;
+    }
+    let tier = &profile["tiers"][0];
+    assert_eq!(tier["processes"]["on"], "far", "{profile:#}\n{outcome}");
+    assert_eq!(tier["hottest"]["function"]["name"], "_PyLong_GCD", "{tier:#}\n{outcome}");
+    let said = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("of python3 on far is in `_PyLong_GCD`"), "{outcome}");
+    assert!(said.contains("threads of python3 on far slept"), "{outcome}");
+    place.nstar(["report", "run.json", "--format", "folded"]).run().exits(0).says("python3 on far;");
+}
+
 /// The share of a tier's samples in whose stacks one of these functions is.
 fn share_with(tier: &serde_json::Value, names: &[&str]) -> f64 {
     let list = |name: &str| tier[name].as_array().expect(name).clone();
@@ -90,7 +125,7 @@ fn share_with(tier: &serde_json::Value, names: &[&str]) -> f64 {
 /// Debian's Python is built without frame pointers: a sample in ten led to where the program begins, or fewer.
 #[test]
 fn callers_are_found_where_programs_keep_no_frame_pointers() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let serve =
         "listener = listen(64)\nwhile True: answer(listener.accept()[0], lambda: sum(range(50000)))\n";
     let server = Server::python(&format!("{HTTP}{serve}"));
@@ -109,7 +144,7 @@ fn callers_are_found_where_programs_keep_no_frame_pointers() {
 
 #[test]
 fn where_threads_sleep_is_told() {
-    let place = Place::new();
+    let place = Place::beside_others();
     let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.05))\n"));
     let outcome =
         place.nstar(["load", &server.url("/"), "-c", "4", "-d", "2s", "--profile", "-o", "run.json"]).run();

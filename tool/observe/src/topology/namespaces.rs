@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use super::process_tree::ProcessTree;
-use crate::kernel_files::{KernelPaths, Pid, read_or_empty};
+use crate::kernel_files::{KernelPaths, Pid, read, read_or_empty};
 use crate::netlink::diag::{self, States, UnixSocket};
 use crate::netlink::{self, NetlinkSockets};
 use crate::proc::network::{self, TcpSocket, TcpState};
@@ -62,16 +62,27 @@ impl Namespace {
 
     /// The first and the last local port that its connections may have; `None` where that may not be read.
     pub(crate) fn local_ports(&self, paths: &KernelPaths) -> Option<(u16, u16)> {
-        let file = paths.proc.join("sys/net/ipv4/ip_local_port_range");
-        // The file tells the namespace of the thread that reads it.
-        let text = match self.through {
-            None => read_or_empty(&file),
-            Some(_) if !self.net.starts_with("/proc") => return None,
-            Some(_) => {
-                netlink::inside(&self.net.parent()?.join("ns/net"), move || read_or_empty(&file)).ok()?
-            }
-        };
-        network::local_ports(&text)
+        let [text] = self.settings(paths, ["ipv4/ip_local_port_range"]).ok()?;
+        network::local_ports(&text.ok()?)
+    }
+
+    /// The texts of files below `/proc/sys/net`, as they are in it.
+    ///
+    /// # Errors
+    /// If it may not be entered, or these are not this host's files.
+    pub(crate) fn settings<const N: usize>(
+        &self,
+        paths: &KernelPaths,
+        names: [&'static str; N],
+    ) -> io::Result<[io::Result<String>; N]> {
+        let folder = paths.proc.join("sys/net");
+        // The files tell the namespace of the thread that reads them.
+        let texts = move || names.map(|name| read(&folder.join(name)));
+        match self.entrance() {
+            None => Ok(texts()),
+            Some(_) if !self.net.starts_with("/proc") => Err(io::ErrorKind::Unsupported.into()),
+            Some(entrance) => netlink::inside(&entrance, texts),
+        }
     }
 
     /// Its TCP sockets that listen or are connected. They come from netlink, which is quick even with thousands of

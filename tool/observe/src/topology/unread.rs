@@ -40,7 +40,7 @@ impl Topology {
     }
 
     /// The first process of a tier that runs there, or else the one through which the namespace is seen.
-    fn tier_in(&self, paths: &KernelPaths, namespace: &Namespace) -> Option<Pid> {
+    pub(crate) fn tier_in(&self, paths: &KernelPaths, namespace: &Namespace) -> Option<Pid> {
         let mut tiers = self.servers.iter().chain(&self.downstream).copied();
         let lives_there = |pid: &Pid| read_id(&paths.process(*pid)).is_some_and(|id| id == namespace.id);
         tiers.find(lives_there).or(namespace.through)

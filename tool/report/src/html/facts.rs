@@ -210,8 +210,9 @@ pub(super) fn run(run: &Run) -> Vec<Fact> {
         Fact::new("Kernel", &host.kernel, ""),
         Fact::new("nstar", &run.version, format!("seed {}", run.seed)),
     ];
-    if !run.requests.is_empty() {
-        facts.push(Fact::new("Requests", summary::mix(run), ""));
+    let mix = summary::mix(run);
+    if !mix.is_empty() {
+        facts.push(Fact::new("Requests", mix, ""));
     }
     if let Some(proof) = &run.proof {
         let holds = if proof.holds { "holds" } else { "FAILED" };

@@ -53,9 +53,10 @@ fn sleepers(number: usize, tier: &TierOffCpu, nodes_max: usize) -> Sleepers {
     let columns =
         [("Threads", false), ("System call", false), ("In the kernel", false), ("Share of time", true)];
     let column = |(heading, numeric)| if numeric { Column::numeric(heading) } else { Column::words(heading) };
+    let name = holders::named_on(&tier.processes.name, &tier.processes.on);
     let graph = (!tier.stacks.is_empty()).then(|| Graph {
         id: format!("asleep-{number}"),
-        heading: format!("The kernel’s stacks of sleeping threads of {}", tier.processes.name),
+        heading: format!("The kernel’s stacks of sleeping threads of {name}"),
         sentence: "Each part is as wide as its share of the time asleep.".to_owned(),
         drawing: drawing((&tier.functions, &tier.stacks), nodes_max),
     });
@@ -64,7 +65,7 @@ fn sleepers(number: usize, tier: &TierOffCpu, nodes_max: usize) -> Sleepers {
         sentence: sentences::off_cpu_tier(tier),
         table: Table {
             id: format!("asleep-table-{number}"),
-            caption: format!("What threads of {} were doing", tier.processes.name),
+            caption: format!("What threads of {name} were doing"),
             columns: columns.into_iter().map(column).collect(),
             rows: tier.waits.iter().map(wait).collect(),
         },

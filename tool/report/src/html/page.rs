@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::facts::{self, Fact};
 use super::figures::{self, Figure};
 use super::table::{Cell, Column, Table};
-use super::{off_cpu, profile, threads, topology};
+use super::{off_cpu, profile, requests, threads, topology};
 use crate::metrics::{Output, shown_in};
 use crate::number;
 use crate::sentences::{self, holders};
@@ -26,6 +26,7 @@ pub(super) struct Page {
     verdict: Vec<Fact>,
     evidence: Vec<String>,
     next: Option<String>,
+    requests: Option<Table>,
     threads: Option<Table>,
     profile: Option<profile::Section>,
     off_cpu: Option<off_cpu::Section>,
@@ -61,6 +62,7 @@ impl Page {
             verdict: facts::verdict(run),
             evidence: evidence(run),
             next: run.verdict.next_limit.as_ref().map(sentences::next),
+            requests: requests::table(run),
             threads: threads::table(run),
             profile: profile::section(run),
             off_cpu: off_cpu::section(run),

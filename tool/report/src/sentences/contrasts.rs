@@ -244,7 +244,7 @@ fn of_one(of: &Caution) -> Option<String> {
 /// What a gate came to: `throughput>-3%: not decided, −2.5 % (−4.1 to −0.9 %); about 9 repeats of each side would decide it`.
 pub(crate) fn gate(of: &GateFinding) -> String {
     let found = match &of.found {
-        None => "the runs have no such figure".to_owned(),
+        None => missing(&of.gate.figure),
         Some(ratio) if ratio.ci.is_none() => format!("{}; repeats would give one", change(ratio)),
         Some(ratio) => change(ratio),
     };
@@ -255,6 +255,18 @@ pub(crate) fn gate(of: &GateFinding) -> String {
     let case: Vec<&str> = case.collect();
     let of_case = if case.is_empty() { String::new() } else { format!(" ({})", case.join(", ")) };
     format!("{}{of_case}: {}, {found}{needed}", of.gate.text, gate_verdict(of.verdict))
+}
+
+/// Why a figure is not known on both sides, and what to do.
+fn missing(of: &Figure) -> String {
+    match of {
+        Figure::ResponseTimeQuantile { .. } => format!(
+            "{} is not known on both sides: a run had too few responses for it, or its file is from before nstar kept it; \
+             measure that side again",
+            figure(of)
+        ),
+        _ => "the runs have no such figure".to_owned(),
+    }
 }
 
 /// A verdict on a gate in a word or two.

@@ -1,7 +1,11 @@
 //! Words for what on a host would spoil a measurement: what it is, what it does to the figures, what mends it.
 
-use analysis::doctor::{Certainty, Fault, Subject};
+use std::collections::BTreeMap;
 
+use analysis::doctor::{Certainty, Check, Fault, Subject, Unmade};
+use analysis::run::{AgentTrouble, HostName};
+
+use super::unwatched;
 use crate::number;
 
 /// A fault in words.
@@ -40,9 +44,23 @@ fn count(number: u64) -> String {
 
 /// A fault in words.
 pub(crate) fn fault(of: &Fault) -> Told {
+    if let Fault::Within { name, pid, fault } = of {
+        return within((name, *pid), fault);
+    }
     let told =
         of_process(of).or_else(|| of_sockets(of)).or_else(|| of_traffic(of)).or_else(|| of_placement(of));
     told.unwrap_or_else(|| of_processors(of))
+}
+
+/// A fault of the network namespace of a process: its settings are set inside it.
+fn within((name, pid): (&str, u32), of: &Fault) -> Told {
+    let Told { is, does, mend } = fault(of);
+    let mend = match of {
+        // All namespaces have one limit.
+        Fault::Tracking { .. } => mend,
+        _ => mend.replace("sysctl", &format!("nsenter -t {pid} -n sysctl")),
+    };
+    told(format!("{is} That is in the network of {name} (pid {pid})."), does, mend)
 }
 
 fn of_process(of: &Fault) -> Option<Told> {
@@ -64,6 +82,11 @@ fn of_process(of: &Fault) -> Option<Told> {
             "The answer is that of the quota: as meant in production, but not what the machine can do.",
             "raise cpu.max of the cgroup, or leave it if production has the same",
         ),
+        Fault::DebugServer { name, pid } => told(
+            format!("{name} (pid {pid}) runs from a folder of debug builds (target/debug)."),
+            "If it was built without optimisation, it may be many times slower than what is shipped.",
+            "cargo build --release, then start that",
+        ),
         _ => return None,
     })
 }
@@ -72,7 +95,7 @@ fn of_sockets(of: &Fault) -> Option<Told> {
     Some(match of {
         Fault::FewPorts { ports } => told(
             format!("There are {} local ports.", count(*ports)),
-            "With a connection for each request they are soon used up, and requests fail here, not at the server.",
+            "A generator, or a server that calls others, with a connection for each request soon uses them up, and requests fail for want of a port.",
             "sysctl -w net.ipv4.ip_local_port_range='1024 65000'",
         ),
         Fault::TimeWait { held, ports, reuse } => told(
@@ -82,13 +105,22 @@ fn of_sockets(of: &Fault) -> Option<Told> {
                 count(*ports),
                 reuse.map_or_else(|| "not known".to_owned(), |reuse| reuse.to_string())
             ),
-            "With a connection for each request there may be no port left, and requests fail here.",
+            "With a connection for each request there may soon be no port left, and requests fail for that.",
             "wait a minute, or sysctl -w net.ipv4.tcp_tw_reuse=1",
         ),
         Fault::ListenQueue { limit } => told(
             format!("Listen queues hold {} connections at most (somaxconn).", count(*limit)),
             "When many users connect at once, some are turned away and try again a second later.",
             "sysctl -w net.core.somaxconn=4096, then start the server anew",
+        ),
+        Fault::Backlog { name, pid, port, most } => told(
+            format!(
+                "{name} (pid {pid}) listens on port {port} with room for {} waiting {}.",
+                count(*most),
+                if *most == 1 { "connection" } else { "connections" }
+            ),
+            "When many users connect at once, some are turned away and try again a second later.",
+            "have the server ask for a longer queue (the backlog of listen, often a setting), then start it anew",
         ),
         Fault::SynQueue { limit } => told(
             format!("The queue of handshakes holds {} (tcp_max_syn_backlog).", count(*limit)),
@@ -210,6 +242,88 @@ fn of_processors(of: &Fault) -> Told {
     }
 }
 
+/// Checks that could not be made on a host, and what to do: a sentence for each reason.
+pub(crate) fn unmade(on: &HostName, unmade: &[Unmade]) -> Vec<String> {
+    let mut by_reason: BTreeMap<Option<i32>, Vec<&str>> = BTreeMap::new();
+    for unmade in unmade {
+        by_reason.entry(unmade.os_error).or_default().push(check(unmade.check));
+    }
+    let (there, flag) = match on {
+        Some(host) => (format!(" on {host}"), " (--sudo with ssh://)"),
+        None => (String::new(), ""),
+    };
+    let sentence = |(os_error, checks): (Option<i32>, Vec<&str>)| {
+        format!(
+            "Not looked at{there}: {} ({}). Run {} as root{flag}.",
+            checks.join(", "),
+            unwatched::error(os_error),
+            unwatched::observer(on)
+        )
+    };
+    by_reason.into_iter().map(sentence).collect()
+}
+
+/// What a check is about.
+fn check(of: Check) -> &'static str {
+    match of {
+        Check::OpenFiles => "files that processes may open",
+        Check::Quota => "limits of cgroups on processors",
+        Check::Placement => "processors that processes may run on",
+        Check::DebugServer => "debug builds of the server",
+        Check::Backlog => "the server's own listen queue",
+        Check::Ports => "local ports",
+        Check::TimeWait => "ports held in TIME_WAIT",
+        Check::ListenQueue => "the limit on listen queues",
+        Check::SynQueue => "the queue of handshakes",
+        Check::Tracking => "the table of tracked connections",
+        Check::Links => "links",
+        Check::PacketsDropped => "dropped packets",
+        Check::Governor => "governors of the processors' speed",
+        Check::IdleStates => "idle states of processors",
+        Check::Cores => "cores and nodes of memory",
+        Check::Steal => "stolen time",
+        Check::Swapping => "swap",
+        Check::HugePages => "transparent huge pages",
+        Check::Neighbours => "other processes",
+        Check::Clock => "the source of the clock",
+    }
+}
+
+/// Why an agent found less than it was asked for, or told nothing: a part of a sentence.
+pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
+    let nothing = "nothing is known of that host";
+    match trouble {
+        AgentTrouble::ServerNotFound { reason } => format!(
+            "the agent on {host} did not find the server ({}): only its host was looked at",
+            unwatched::server_there(reason)
+        ),
+        AgentTrouble::NothingCalled { .. } => format!(
+            "the agent on {host} found neither the server nor what the server calls: only its host was looked at"
+        ),
+        AgentTrouble::Redundant => format!(
+            "the agent on {host} sees the same processes of the server as another observer: they were looked at once"
+        ),
+        AgentTrouble::Ended { code, stderr } => {
+            let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+            let said = if stderr.is_empty() { String::new() } else { format!(" (it said: {stderr})") };
+            format!("the agent on {host} ended{code}{said}: {nothing}")
+        }
+        AgentTrouble::Disconnected { reason } => {
+            format!("the stream from the agent on {host} broke ({reason}): {nothing}")
+        }
+        AgentTrouble::Malformed => format!(
+            "the agent on {host} sent what no agent sends: another program wrote to its output, or it is not to be trusted; \
+             {nothing}"
+        ),
+        AgentTrouble::Flooded => {
+            format!("the agent on {host} sent more than an agent may: it is not to be trusted; {nothing}")
+        }
+        AgentTrouble::Silent { .. } | AgentTrouble::LeftOut { .. } | AgentTrouble::Clock { .. } => {
+            format!("the agent on {host} did not answer: {nothing}")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -217,6 +331,40 @@ mod tests {
     use analysis::counters::Tracked;
 
     use super::*;
+
+    /// A fault of the network namespace of process 7.
+    fn within(fault: Fault) -> Fault {
+        Fault::Within { name: "app".into(), pid: 7, fault: Box::new(fault) }
+    }
+
+    #[test]
+    fn what_is_set_in_another_network_namespace_is_set_inside_it() {
+        let mend = |of: Fault| fault(&within(of)).mend;
+        let queue = mend(Fault::ListenQueue { limit: 128 });
+        assert_eq!(queue, "nsenter -t 7 -n sysctl -w net.core.somaxconn=4096, then start the server anew");
+        let table = Tracked { connections: 9, most: 10, refused: 0 };
+        assert!(mend(Fault::Tracking { table }).starts_with("sysctl"), "all namespaces have one limit");
+        assert!(fault(&within(Fault::SynQueue { limit: 9 })).is.ends_with("in the network of app (pid 7)."));
+    }
+
+    #[test]
+    fn an_agent_that_tells_nothing_is_told_with_its_host_and_the_reason() {
+        let troubles = [
+            (AgentTrouble::Malformed, "what no agent sends"),
+            (AgentTrouble::Flooded, "more than an agent may"),
+            (
+                AgentTrouble::Ended { code: Some(3), stderr: "no lights".into() },
+                "exit code 3 (it said: no lights)",
+            ),
+            (AgentTrouble::Disconnected { reason: "reset".into() }, "broke (reset)"),
+            (AgentTrouble::Silent { longest_s: 20.0 }, "did not answer"),
+        ];
+        for (trouble, words) in troubles {
+            let said = agent("web", &trouble);
+            assert!(said.contains("on web") && said.contains(words), "{said}");
+            assert!(said.contains("nothing is known of that host"), "{said}");
+        }
+    }
 
     #[test]
     fn every_fault_has_words_of_its_own() {
@@ -229,6 +377,8 @@ mod tests {
             Fault::FewPorts { ports: 100 },
             Fault::TimeWait { held: 90, ports: 100, reuse: Some(0) },
             Fault::ListenQueue { limit: 128 },
+            Fault::Backlog { name: "app".into(), pid: 7, port: 80, most: 1 },
+            within(Fault::ListenQueue { limit: 128 }),
             Fault::SynQueue { limit: 128 },
             Fault::PacketsDropped { per_s: 4.0, limit: Some(1_000) },
             Fault::Tracking { table },
@@ -244,6 +394,7 @@ mod tests {
             Fault::Neighbour { name: "backup".into(), pid: 9, cores: 0.5 },
             Fault::Clock { source: "hpet".into(), better: None },
             Fault::DebugBuild,
+            Fault::DebugServer { name: "app".into(), pid: 7 },
         ];
         let told: BTreeSet<String> = all.iter().map(|of| fault(of).is).collect();
         assert_eq!(told.len(), all.len(), "{told:?}");

@@ -100,6 +100,25 @@ const RUN_ENDED: &str = "The run ended with that: it covers only the steps that 
 const MEASURED_AGAIN: &str = "What was being measured was measured again without it; nothing that was counted before it was \
                               lost is in that.";
 
+/// A measurement that was made again, so many times, since a generator was lost.
+pub(super) fn measured_again(times: u32, generator: &str, loss: &GeneratorLoss) -> String {
+    let often = if times > 1 { format!(" ({} times in all)", count(times.into())) } else { String::new() };
+    format!(
+        "The load generator on {generator} was lost, and the measurement with it: it {}. All of it was made again from the \
+         beginning, on programs that were started anew{often}; nothing that was counted before is in it.",
+        lost(loss)
+    )
+}
+
+/// A measurement after which nothing was proved, since a generator was lost.
+pub(super) fn not_proven(generator: &str, loss: &GeneratorLoss) -> String {
+    format!(
+        "Whether the programs kept their promises was not proved: the load generator on {generator} was lost (it {}), and what \
+         it had been promised until then is not known.",
+        lost(loss)
+    )
+}
+
 /// The error of a load that cannot be made without a generator.
 #[must_use]
 pub fn generator_lost(generator: &str, loss: &GeneratorLoss) -> String {

@@ -17,7 +17,7 @@ pub(crate) fn processes(of: &Processes) -> String {
 }
 
 /// `vda`, `vda on web`.
-pub(super) fn named_on<'a>(name: &'a str, host: &HostName) -> Cow<'a, str> {
+pub(crate) fn named_on<'a>(name: &'a str, host: &HostName) -> Cow<'a, str> {
     match host {
         Some(host) => format!("{name} on {host}").into(),
         None => name.into(),

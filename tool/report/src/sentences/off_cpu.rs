@@ -2,15 +2,21 @@
 
 use analysis::run::{OffCpu, OffCpuTrouble, RunState, TierOffCpu, Wait};
 
-use super::profile::short;
+use super::{holders, profile::short};
 use crate::number::{self, percent};
 
-/// `postgres’s 12 threads slept 91 % of their time: 71 % in `futex` and 20 % in `epoll_wait`. ..`
+/// `postgres’s 12 threads slept 91 % of their time: 71 % in `futex` and 20 % in `epoll_wait`. ..`, or, on another host, `The 12
+/// threads of postgres on db slept ..`
 pub(crate) fn tier(of: &TierOffCpu) -> String {
-    let name = &of.processes.name;
-    let (whose, their) = match of.threads.round() {
-        threads if threads <= 1.0 => (format!("{name}’s thread"), "its"),
-        threads => (format!("{name}’s {} threads", number::count(threads as u64)), "their"),
+    let is_one = of.threads.round() <= 1.0;
+    let (threads, their) = match is_one {
+        true => ("thread".to_owned(), "its"),
+        false => (format!("{} threads", number::count(of.threads.round() as u64)), "their"),
+    };
+    let name = holders::named_on(&of.processes.name, &of.processes.on);
+    let whose = match of.processes.on {
+        None => format!("{name}’s {threads}"),
+        Some(_) => format!("The {threads} of {name}"),
     };
     let main = of.main_waits();
     let places = main.iter().map(|wait| format!("{} in {}", percent(wait.share), place(wait)));
@@ -74,7 +80,15 @@ pub(crate) fn troubles(of: &OffCpu) -> Vec<String> {
 
 /// The same as far as it leaves a sentence of a tier without its point.
 pub(crate) fn grave_troubles(of: &OffCpu) -> impl Iterator<Item = String> {
-    of.troubles.iter().filter(|trouble| matches!(trouble, OffCpuTrouble::CallsRefused { .. })).map(trouble)
+    of.troubles.iter().filter(|trouble| is_grave(trouble)).map(trouble)
+}
+
+fn is_grave(of: &OffCpuTrouble) -> bool {
+    match of {
+        OffCpuTrouble::CallsRefused { .. } => true,
+        OffCpuTrouble::OnHost { trouble, .. } => is_grave(trouble),
+        OffCpuTrouble::StacksRefused | OffCpuTrouble::Unknown => false,
+    }
 }
 
 fn trouble(of: &OffCpuTrouble) -> String {
@@ -90,6 +104,7 @@ fn trouble(of: &OffCpuTrouble) -> String {
             "The kernel’s stacks of sleeping threads may not be read: run nstar as root, with CAP_SYS_ADMIN and CAP_SYS_PTRACE."
                 .to_owned()
         }
+        OffCpuTrouble::OnHost { host, trouble } => format!("{host}: {}", self::trouble(trouble)),
         OffCpuTrouble::Unknown => "A newer version of nstar says more about where threads sleep.".to_owned(),
     }
 }
@@ -126,6 +141,21 @@ mod tests {
             "postgres’s 12 threads slept 91 % of their time: 71 % in `futex`, 12 % in `fsync` (uninterruptible: mostly a disk) \
              and 7 % in `epoll_wait`. Threads that have nothing to do sleep in `futex` and `epoll_wait` too."
         );
+    }
+
+    #[test]
+    fn threads_on_another_host_are_told_with_it() {
+        let processes = Processes { name: "postgres".into(), on: Some("db".into()), ..Processes::default() };
+        let one = TierOffCpu { processes, threads: 1.0, asleep_share: 0.9, ..TierOffCpu::default() };
+        let said = |of: &TierOffCpu| super::tier(of).replace('\u{202f}', " ");
+        assert_eq!(said(&one), "The thread of postgres on db slept 90 % of its time.");
+        let many = TierOffCpu { threads: 12.2, ..one };
+        assert_eq!(said(&many), "The 12 threads of postgres on db slept 90 % of their time.");
+        let refused = OffCpuTrouble::CallsRefused { ptrace_scope: Some(1) };
+        let there = OffCpuTrouble::OnHost { host: "db".into(), trouble: Box::new(refused) };
+        let seen = OffCpu { troubles: vec![there], ..OffCpu::default() };
+        let told = grave_troubles(&seen).collect::<String>();
+        assert!(told.starts_with("db: In which system calls"), "{told}");
     }
 
     #[test]

@@ -107,13 +107,15 @@ fn limit(of: &LimitFacts) -> String {
 pub(crate) fn asked(of: &Prediction) -> Option<String> {
     let point = of.curve.iter().find(|point| point.asked)?;
     let (throughput, response) = (point.throughput_per_s, point.response_time_us);
-    let p99 = point.p99_us.map(|p99| format!(", p99 about {}", number::time(p99.value)));
+    let percentiles = [("p95", point.p95_us), ("p99", point.p99_us)]
+        .into_iter()
+        .filter_map(|(name, us)| us.map(|us| format!(", {name} about {}", number::time(us.value))));
     Some(format!(
         "With {}: {}, mean response {}{}.",
         words::users(point.users),
         number::rate(throughput.value, Some(throughput.ci)),
         number::time_with_interval(response.value, Some(response.ci)),
-        p99.unwrap_or_default()
+        percentiles.collect::<String>()
     ))
 }
 
@@ -260,7 +262,13 @@ pub(crate) fn refusal(of: &Refusal) -> String {
             "this run observed no process of the server, so that there is nothing to add another of".into()
         }
         Refusal::NoQuantile => "the percentile of the goal cannot be had from this run: its ratio to the mean is known only between \
-             the steps that were measured, for the bottleneck and the think time that they had; ask for the mean"
+             the steps that were measured with enough responses for it, for the bottleneck and the think time that they had; ask for \
+             the mean"
             .into(),
+        Refusal::QuantileNotKept { percentile, kept } => format!(
+            "this run file has no {percentile}, as it was written before nstar kept that; sweep again (nstar sweep URL -o FILE) and \
+             predict from the new file, or ask for one that this has: {}",
+            kept.join(", ")
+        ),
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn asleep_of(profile: &Profile, bottleneck: Option<&Identity>) -> Opt
 }
 
 fn is_same(a: &Processes, b: &Processes) -> bool {
-    a.role == b.role && a.name == b.name
+    (a.role, &a.name, &a.on) == (b.role, &b.name, &b.on)
 }
 
 fn holder<'a>(profile: &'a Profile, bottleneck: Option<&Identity>) -> Option<&'a TierProfile> {
@@ -47,19 +47,25 @@ fn holder<'a>(profile: &'a Profile, bottleneck: Option<&Identity>) -> Option<&'a
     profile.tiers.iter().find(is_holder).or(profile.tiers.first())
 }
 
-/// `41 % (38–45 %) of nginx’s CPU is in deflate_slow (libz.so.1), called from ngx_http_gzip_body_filter.`
+/// `41 % (38–45 %) of nginx’s CPU is in deflate_slow (libz.so.1), called from ngx_http_gzip_body_filter.`, or, on another host,
+/// `41 % (38–45 %) of the CPU time of nginx on web is in ..`
 pub(crate) fn tier(of: &TierProfile) -> String {
     let name = &of.processes.name;
+    let whole = holders::named_on(name, &of.processes.on);
     let in_kernel = |share| format!(" {} of all of it is in the kernel.", percent(share));
     let kernel = of.kernel_share.map_or_else(String::new, in_kernel);
     let cut_short = of.cut_short.filter(CutShort::is_notable).map_or_else(String::new, cut_short);
     let Some(HotFunction { function, share, share_ci, caller }) = &of.hottest else {
-        return format!("No function of {name} could be told.{kernel}{cut_short}");
+        return format!("No function of {whole} could be told.{kernel}{cut_short}");
+    };
+    let whose = match of.processes.on {
+        None => format!("{name}’s CPU"),
+        Some(_) => format!("the CPU time of {whole}"),
     };
     let caller =
         caller.as_ref().map_or_else(String::new, |caller| format!(", called from {}", called(caller, name)));
     format!(
-        "{} ({}) of {name}’s CPU is in {}{caller}.{kernel}{cut_short}",
+        "{} ({}) of {whose} is in {}{caller}.{kernel}{cut_short}",
         percent(*share),
         number::percent_interval(*share_ci),
         called(function, name)
@@ -149,13 +155,15 @@ fn trouble(of: &ProfileTrouble) -> String {
             number::count((*processes).into())
         ),
         ProfileTrouble::NotHere => {
-            "Where the CPU time goes is not known: only processes of this host can be profiled, and \
-                                    none of the server’s was seen here."
-                .to_owned()
+            "Where the CPU time goes is not known: none of the server’s processes was seen here.".to_owned()
         }
         ProfileTrouble::Elsewhere { tiers } => {
             let names: Vec<_> = tiers.iter().map(holders::processes).collect();
             format!("Only this host is profiled, and not {}.", names.join(", "))
+        }
+        ProfileTrouble::OnHost { host, trouble } => format!("{host}: {}", self::trouble(trouble)),
+        ProfileTrouble::NotBuilt | ProfileTrouble::NotAnswered { .. } | ProfileTrouble::Malformed => {
+            format!("Where the CPU time goes is not known: {}.", untold(of))
         }
         ProfileTrouble::Idle => "Nothing of the server took CPU time that a profile could show.".to_owned(),
         ProfileTrouble::ShortLived => {
@@ -164,6 +172,18 @@ fn trouble(of: &ProfileTrouble) -> String {
                 .to_owned()
         }
         ProfileTrouble::Unknown => "A newer version of nstar says more about the profile.".to_owned(),
+    }
+}
+
+/// Why an agent told nothing.
+fn untold(of: &ProfileTrouble) -> String {
+    match of {
+        ProfileTrouble::NotBuilt => "nstar there was built without profiles".to_owned(),
+        ProfileTrouble::NotAnswered { waited_s: Some(waited_s) } => {
+            format!("the agent there did not tell it within {waited_s} s")
+        }
+        ProfileTrouble::NotAnswered { waited_s: None } => "the agent there ended before it told".to_owned(),
+        _ => "what the agent there told of it cannot be".to_owned(),
     }
 }
 
@@ -210,6 +230,42 @@ mod tests {
                    pointers, 1 where the copy of the stack ends.";
         assert!(told.ends_with(end), "{told}");
         assert_eq!(with(cut(0.01, 3)), with(None));
+    }
+
+    #[test]
+    fn a_tier_on_another_host_is_named_with_it() {
+        let far = |of: TierProfile| {
+            let processes = Processes { on: Some("web".into()), ..of.processes };
+            TierProfile { processes, ..of }
+        };
+        let there = far(of(function("deflate_slow", "nginx"), None));
+        let told = tier(&there).replace('\u{202f}', " ");
+        assert_eq!(told, "41 % (38–45 %) of the CPU time of nginx on web is in `deflate_slow`.");
+        let nothing = TierProfile { hottest: None, ..there };
+        assert_eq!(tier(&nothing), "No function of nginx on web could be told.");
+    }
+
+    #[test]
+    fn the_holder_is_told_of_its_own_host() {
+        let on = |host: Option<&str>, name: &str| {
+            let tier = of(function(name, "nginx"), None);
+            let processes = Processes { on: host.map(str::to_owned), ..tier.processes };
+            TierProfile { processes, ..tier }
+        };
+        let tiers = vec![on(None, "here"), on(Some("a"), "there"), on(Some("b"), "elsewhere")];
+        let holder = Identity::Thread(tiers[2].processes.clone());
+        let profile = Profile { tiers, ..Profile::default() };
+        let told = profile_of(&profile, Some(&holder));
+        assert!(told.contains("nginx on b is in `elsewhere`"), "{told}");
+    }
+
+    #[test]
+    fn what_is_missing_on_another_host_is_told_with_its_name() {
+        let on_web = |of| trouble(&ProfileTrouble::OnHost { host: "web".into(), trouble: Box::new(of) });
+        let told = on_web(ProfileTrouble::Refused { paranoid: Some(3) });
+        assert!(told.starts_with("web: Where") && told.contains("perf_event_paranoid is 3"), "{told}");
+        let told = on_web(ProfileTrouble::NotAnswered { waited_s: Some(20) });
+        assert!(told.ends_with("the agent there did not tell it within 20 s."), "{told}");
     }
 
     #[test]

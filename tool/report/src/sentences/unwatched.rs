@@ -75,7 +75,7 @@ fn as_root(on: &HostName) -> String {
 }
 
 /// What observes a host: nstar itself, or an agent, which is root by a flag where ssh starts it.
-fn observer(on: &HostName) -> String {
+pub(super) fn observer(on: &HostName) -> String {
     on.as_ref().map_or_else(|| "nstar".to_owned(), |host| format!("the agent on {host}"))
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
 }
 
 /// The reason why an agent did not find the server, as a part of a sentence.
-fn server_there(reason: &ServerUnwatched) -> String {
+pub(super) fn server_there(reason: &ServerUnwatched) -> String {
     match reason {
         ServerUnwatched::NotLocal { address } => format!(
             "{address} is not an address there, and nothing listens on port {} at any other (behind address translation that \

@@ -34,6 +34,10 @@ pub(crate) fn warning(cause: &Cause) -> String {
             one_near_ceiling(name, *users, *share, *ceiling_per_s)
         }
         Cause::GeneratorTrouble { generator: name, trouble } => generator::trouble(name, trouble),
+        Cause::MeasuredAgain { times, generator: name, loss } => {
+            generator::measured_again(*times, name, loss)
+        }
+        Cause::NotProven { generator: name, loss } => generator::not_proven(name, loss),
         Cause::SharedCores { users, server, shares, alone_per_s } => {
             shared_cores(*users, server, shares, *alone_per_s)
         }

@@ -140,6 +140,9 @@ pub(super) fn causes() -> Vec<Cause> {
     all.extend(agent_troubles().into_iter().map(of_agent));
     let of_generator = |trouble| Cause::GeneratorTrouble { generator: "web-2".into(), trouble };
     all.extend(generator_troubles().into_iter().map(of_generator));
+    let gone = || GeneratorLoss::Disconnected { reason: "the connection to the bus broke".into() };
+    all.extend([1, 2].map(|times| MeasuredAgain { times, generator: "web-2".into(), loss: gone() }));
+    all.push(NotProven { generator: "web-2".into(), loss: gone() });
     let database = || "mysql://ann@db/rooms".to_owned();
     all.extend(
         database_troubles().into_iter().map(|reason| DatabaseTrouble { database: database(), reason }),

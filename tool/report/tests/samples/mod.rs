@@ -21,6 +21,7 @@ pub fn all() -> Vec<(&'static str, Run)> {
         ("empty", empty()),
         ("hostile", hostile()),
         ("long", long()),
+        ("mix", mix()),
     ]
 }
 
@@ -243,6 +244,57 @@ pub fn extreme() -> Run {
     run
 }
 
+/// Several kinds of request: a fast one, and a slow one that is too rare for its 99th percentile.
+pub fn mix() -> Run {
+    let mut run = cpu();
+    let asked = |name: &str, asked_share, completed| RequestShare {
+        name: name.into(),
+        asked_share,
+        share: asked_share,
+        completed,
+        replaced: 0,
+    };
+    run.requests = vec![asked("search", 0.998, 1_234_567), asked("book", 0.002, 2_469)];
+    let fast = ResponseTime {
+        mean: 114.7,
+        mean_ci: Some([113.2, 116.2]),
+        p50: 108.0,
+        p90: 160.0,
+        p95: Some(182.0),
+        p99: 205.0,
+        p999: 330.0,
+        max: 1_210.0,
+        samples: 136_256,
+        ..ResponseTime::default()
+    };
+    let slow = ResponseTime {
+        mean: 1_840.0,
+        mean_ci: Some([1_690.0, 1_990.0]),
+        p50: 1_700.0,
+        p90: 2_500.0,
+        p95: Some(3_000.0),
+        p99: 4_200.0,
+        p999: 4_900.0,
+        max: 4_900.0,
+        samples: 220,
+        timed_out: 2,
+        ..ResponseTime::default()
+    };
+    run.steps[3].requests =
+        vec![kind("search", 136_256, 0.9984, 34_064.1, fast), kind("book", 218, 0.0016, 54.6, slow)];
+    run
+}
+
+fn kind(
+    name: &str,
+    completed: u64,
+    share: f64,
+    throughput_per_s: f64,
+    response_time_us: ResponseTime,
+) -> StepRequest {
+    StepRequest { name: name.into(), completed, share, throughput_per_s, response_time_us }
+}
+
 /// Interrupted before the first step ended.
 pub fn empty() -> Run {
     let mut run = base(Vec::new());
@@ -275,6 +327,8 @@ pub fn hostile() -> Run {
         step.resources[1].unit = Unit::from(format!("{SCRIPT}{QUOTES}"));
     }
     run.laws.demands[0].identity = named(format!("{QUOTES}{SCRIPT}"));
+    let name = format!("{SCRIPT}{QUOTES}{TERMINAL}");
+    run.steps[3].requests = vec![kind(&name, 90, 1.0, 9.0, ResponseTime::default()), StepRequest::default()];
     run
 }
 
@@ -297,6 +351,7 @@ pub fn tame(run: &mut Run) {
         step.resources[1].unit = Unit::from("x".to_owned());
     }
     run.laws.demands[0].identity = named("x");
+    run.steps[3].requests[0].name = "x".into();
 }
 
 /// A long ladder over a wide range, two tiers, many resources.
@@ -559,6 +614,7 @@ fn step(users: u32, rate: f64, mean: f64, p99: f64) -> Step {
             mean_ci: Some([mean * 0.985, mean * 1.015]),
             p50: mean * 0.93,
             p90: mean * 1.4,
+            p95: Some(mean * 1.6),
             p99,
             p999: p99 * 1.7,
             max: p99 * 6.0,

@@ -34,13 +34,14 @@ pub(super) fn apply(
     found: &Diagnosis,
     (script, yes): (&Path, bool),
 ) -> Result<Exit, Failure> {
-    let (changes, refused) = plan(settings, remedies(&found.faults, &found.facts));
+    let here = &found.here;
+    let (changes, refused) = plan(settings, remedies(&here.faults, &here.facts));
     refused.iter().for_each(exit::warn);
     if changes.is_empty() {
         return match refused.is_empty() {
             true => {
                 output::print(report::undo::NOTHING_TO_SET)?;
-                Ok(exit_of(&found.faults))
+                Ok(exit_of(found))
             }
             false => Err(Failure::failed(
                 "nothing could be set. Run it as root, on the host and not in a container",
@@ -50,11 +51,11 @@ pub(super) fn apply(
     output::print(&report::undo::planned(&changes))?;
     if !yes && !is_wanted(script) {
         output::print(report::undo::NOTHING_SET)?;
-        return Ok(exit_of(&found.faults));
+        return Ok(exit_of(found));
     }
     let failed = carry_out(settings, script, changes.clone())?;
     failed.iter().for_each(exit::warn);
-    let left = left_alone(&found.faults, &found.facts);
+    let left = left_alone(&here.faults, &here.facts);
     output::print(&report::undo::applied(&changes, (failed.len(), left), &script.display().to_string()))?;
     Ok(if failed.is_empty() && refused.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use analysis::{comparison::Finished, run::WarningKind};
+use analysis::{
+    comparison::Finished,
+    run::{Cause, Run, WarningKind},
+};
 use experiment::{
     journal::Journal,
     names,
@@ -108,9 +111,18 @@ impl Records for RunFiles<'_> {
         match &mut self.journal {
             // An interrupted trial is shown, but made again.
             Some(journal) if !interrupted => journal
-                .note((&trial.work, &trial.variant, trial.round), &name, took)
+                .note((&trial.work, &trial.variant, trial.round), &name, took, made_again(&trial.run))
                 .map_err(|error| RecordError(error.to_string())),
             _ => Ok(()),
         }
     }
+}
+
+/// How often a trial was made again, because its fleet was lost.
+fn made_again(run: &Run) -> u32 {
+    let times = run.warnings.iter().filter_map(|warning| match warning.cause {
+        Cause::MeasuredAgain { times, .. } => Some(times),
+        _ => None,
+    });
+    times.sum()
 }

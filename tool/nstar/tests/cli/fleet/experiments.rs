@@ -1,12 +1,14 @@
 //! Experiments whose load a fleet makes.
 
 use std::{
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
+use serde_json::Value;
+
 use super::{Bus, member};
-use crate::common::support::{Place, Running, free_port};
+use crate::common::support::{PATIENCE, Place, Running, free_port};
 use crate::experiment::{
     SLEEPER,
     elsewhere::{generators, runs},
@@ -29,6 +31,22 @@ fn lose_the_bus_between_two_trials(place: &Place, bus: &mut Bus, flags: &[&str])
     running.wait_for_stderr("trial 2 of about");
     bus.stop();
     running
+}
+
+/// The experiment, whose server kills the bus at its second request, the first of the load, if a file has the number of its
+/// process. It does so once.
+fn striking(place: &Place, bus: &Bus) -> String {
+    let file = place.write("bus", bus.child.id().to_string());
+    let file = file.display();
+    let strike = format!(
+        "served.append(1)
+        if len(served) == 2 and os.path.exists('{file}'):
+            number = int(open('{file}').read())
+            os.remove('{file}')
+            os.kill(number, 9)
+        time.sleep("
+    );
+    SLEEPER.replace("class Handler", "served = []\n\nclass Handler").replace("time.sleep(", &strike)
 }
 
 #[test]
@@ -73,6 +91,33 @@ fn a_bus_that_is_away_between_two_trials_is_waited_for() {
     let all = runs(&place);
     assert_eq!(all.len(), 2, "one of each variant: {outcome}");
     assert!(all.iter().all(|run| generators(run) == (1, 1)), "{outcome}");
+}
+
+/// A bus that was lost within a trial left out its variant.
+#[test]
+fn a_bus_that_restarts_within_a_trial_has_it_measured_again() {
+    let place = Place::beside_sleepers();
+    let Some(mut bus) = Bus::start(&[]) else { return };
+    let url = bus.url();
+    let _member = member(&place, &url, &[]);
+    let flags = ["--fleet", &url, "--members", "1"];
+    let running = experiment(&place, &striking(&place, &bus), &flags).start();
+    let deadline = Instant::now() + PATIENCE;
+    while place.path("bus").exists() {
+        assert!(Instant::now() < deadline, "no load came");
+        thread::sleep(Duration::from_millis(5));
+    }
+    bus.restart();
+    let outcome = running.finish().complains("Measuring this again from its beginning");
+    println!("{outcome}");
+    let all = runs(&place);
+    assert_eq!(all.len(), 2, "one of each variant: {outcome}");
+    assert!(all.iter().all(|run| generators(run) == (1, 1)), "{outcome}");
+    let again = |run: &&Value| run["warnings"].to_string().contains("measured-again");
+    assert_eq!(all.iter().filter(again).count(), 1, "{outcome}");
+    let journal = fs::read_to_string(place.path("mine.runs/journal.jsonl")).expect("a journal");
+    assert_eq!(journal.matches("\"again\":1").count(), 1, "{journal}");
+    assert!(left_running(&place).is_empty());
 }
 
 #[test]

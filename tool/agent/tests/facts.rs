@@ -1,0 +1,107 @@
+//! Facts of another host, over pipes: asked for by the near end, and told by agents that are honest or not.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::thread;
+
+use agent::protocol::{self, About, Command, Commands, Greeting, Packer, Report};
+use agent::serve::{Uses, serve};
+use agent::{BySsh, Endpoint, Observer, OpenStream, Ways};
+use analysis::doctor::{Facts, HostProcess, Subject, SubjectFacts};
+use analysis::run::AgentTrouble;
+
+/// The near end of an agent that is this.
+fn observer(far: impl FnOnce(PipeReader, PipeWriter) + Send + 'static) -> Observer {
+    let (input, commands) = pipe().unwrap();
+    let (said, output) = pipe().unwrap();
+    thread::spawn(move || far(input, output));
+    let ways = Ways { output: Box::new(said), input: Box::new(commands), ended: Box::new(|| None) };
+    let endpoint = Endpoint::Open(OpenStream::new("far", ways));
+    Observer::start(&endpoint, BySsh::default()).unwrap()
+}
+
+/// Answers as an agent does, but for facts, instead of which it says this.
+fn liar(says: impl Fn(&mut Packer) -> Vec<u8> + Send + 'static) -> Observer {
+    observer(move |mut input, mut output| {
+        let (mut greeting, mut commands, mut packer) =
+            (Greeting::default(), Commands::default(), Packer::default());
+        let about = packer.pack(&Report::About(About::default())).unwrap();
+        let hello = [protocol::greeting().as_bytes(), &about].concat();
+        output.write_all(&hello).unwrap();
+        let (mut greeted, mut chunk) = (false, [0; 4096]);
+        loop {
+            let Ok(read @ 1..) = input.read(&mut chunk) else { return };
+            if greeted {
+                commands.push(&chunk[..read]);
+            } else if let Some(rest) = greeting.push(&chunk[..read]).unwrap() {
+                greeted = true;
+                commands.push(&rest);
+            }
+            while let Some(command) = commands.next_command().unwrap() {
+                let answer = match command {
+                    Command::Ping(number) => packer.pack(&Report::Pong(number, 1)).unwrap(),
+                    Command::Facts => says(&mut packer),
+                    _ => Vec::new(),
+                };
+                if output.write_all(&answer).is_err() {
+                    return;
+                }
+            }
+        }
+    })
+}
+
+/// What it tells when it is asked once.
+fn told(observer: &Observer) -> Option<Facts> {
+    let asked = observer.ask_for_facts();
+    observer.facts(asked)
+}
+
+#[test]
+fn an_agent_tells_the_facts_of_its_host_and_none_of_a_generator() {
+    let observer = observer(|input, output| drop(serve(Uses::Observing, None, input, output)));
+    let (first, second) = (told(&observer).unwrap(), told(&observer).unwrap());
+    assert!(!first.cpus.is_empty() && !first.debug_build && first.subjects.is_empty(), "{first:?}");
+    assert!(first.sockets.listen_queue.is_some());
+    assert!(second.at_us > first.at_us, "each is a look of its own");
+    assert_eq!(observer.troubles(), []);
+}
+
+#[test]
+fn an_agent_that_sends_anything_else_instead_of_facts_has_told_none() {
+    let too_long = liar(|_| vec![0xff; 8]);
+    assert_eq!(told(&too_long), None);
+    assert!(too_long.troubles().contains(&AgentTrouble::Malformed), "{:?}", too_long.troubles());
+    // A frame of nine bytes that is no report: its kind, a length of four, and what no report begins with.
+    let no_report = liar(|_| [&[9, 0, 0, 0, 3, 4, 0, 0, 0][..], &[0xff; 4]].concat());
+    assert_eq!(told(&no_report), None);
+    assert!(no_report.troubles().contains(&AgentTrouble::Malformed), "{:?}", no_report.troubles());
+}
+
+#[test]
+fn an_agent_that_tells_of_more_than_there_can_be_is_cut_short() {
+    let process = HostProcess { name: "a\n\x1b[31m".repeat(9), ..HostProcess::default() };
+    let limits = SubjectFacts { quota_cores: Some(f64::NAN), ..SubjectFacts::default() };
+    let facts = Facts {
+        debug_build: true,
+        processes: vec![process; 30_000],
+        subjects: vec![(Subject::Generator, limits)],
+        ..Facts::default()
+    };
+    let lies = liar(move |packer| packer.pack(&Report::Facts(Box::new(facts.clone()))).unwrap());
+    let told = told(&lies).unwrap();
+    assert!(told.processes.len() < 30_000 && told.subjects.is_empty() && !told.debug_build);
+    assert!(!told.processes[0].name.contains(char::is_control), "{:?}", told.processes[0]);
+}
+
+#[test]
+fn an_agent_that_floods_with_facts_is_not_listened_to() {
+    let large = Facts { clocks: vec!["x".repeat(1 << 20)], ..Facts::default() };
+    let flood = liar(move |packer| {
+        let frames = (0..20).flat_map(|_| packer.pack(&Report::Facts(Box::new(large.clone()))).unwrap());
+        frames.collect()
+    });
+    // Some come through before there are too many.
+    while told(&flood).is_some() {}
+    assert!(flood.troubles().contains(&AgentTrouble::Flooded), "{:?}", flood.troubles());
+}

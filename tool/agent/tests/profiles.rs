@@ -1,0 +1,137 @@
+//! Profiles of another host, over pipes: asked for by the near end, and told by agents that are honest or not.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agent::protocol::{
+    self, About, Command, Commands, Greeting, OnCpu, Packer, ProfileOrder, Profiled, Report,
+};
+use agent::serve::{Uses, serve};
+use agent::{BySsh, Endpoint, Observer, OpenStream, Ways};
+use analysis::profile::{HostProfile, Names, Space, Tier, Unwinder};
+use analysis::run::{AgentTrouble, Processes, ProfileTrouble, Stack};
+use observe::ProgramTables;
+
+/// Longer than any of these answers takes, and shorter than anybody waits for a test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The near end of an agent that is this.
+fn observer(far: impl FnOnce(PipeReader, PipeWriter) + Send + 'static) -> Observer {
+    let (input, commands) = pipe().unwrap();
+    let (said, output) = pipe().unwrap();
+    thread::spawn(move || far(input, output));
+    let ways = Ways { output: Box::new(said), input: Box::new(commands), ended: Box::new(|| None) };
+    let endpoint = Endpoint::Open(OpenStream::new("far", ways));
+    Observer::start(&endpoint, BySsh::default()).unwrap()
+}
+
+/// Answers as an agent does, but for profiles, instead of which it says this.
+fn liar(says: impl Fn(&ProfileOrder, &mut Packer) -> Vec<u8> + Send + 'static) -> Observer {
+    observer(move |mut input, mut output| {
+        let (mut greeting, mut commands, mut packer) =
+            (Greeting::default(), Commands::default(), Packer::default());
+        let about = packer.pack(&Report::About(About::default())).unwrap();
+        output.write_all(&[protocol::greeting().as_bytes(), &about].concat()).unwrap();
+        let (mut greeted, mut chunk) = (false, [0; 4096]);
+        loop {
+            let Ok(read @ 1..) = input.read(&mut chunk) else { return };
+            if greeted {
+                commands.push(&chunk[..read]);
+            } else if let Some(rest) = greeting.push(&chunk[..read]).unwrap() {
+                greeted = true;
+                commands.push(&rest);
+            }
+            while let Some(command) = commands.next_command().unwrap() {
+                let answer = match command {
+                    Command::Ping(number) => packer.pack(&Report::Pong(number, 1)).unwrap(),
+                    Command::Profile(order) => says(&order, &mut packer),
+                    _ => Vec::new(),
+                };
+                if output.write_all(&answer).is_err() {
+                    return;
+                }
+            }
+        }
+    })
+}
+
+fn packed(packer: &mut Packer, profiled: Profiled) -> Vec<u8> {
+    packer.pack(&Report::Profiled(Box::new(profiled))).unwrap()
+}
+
+fn tier(pid: u32) -> Tier {
+    let processes = Processes { name: "nginx".into(), ..Processes::default() };
+    Tier { processes, pids: [pid].into() }
+}
+
+/// What it tells of a tier that it is asked to profile for a moment.
+fn told(observer: &Observer, patience: Duration) -> Result<HostProfile, ProfileTrouble> {
+    let asked = observer.profile(vec![tier(1)], Duration::from_millis(10));
+    observer.end_profile();
+    observer.profiled(&asked, Instant::now() + patience)
+}
+
+/// Names nothing.
+fn tables() -> ProgramTables {
+    fn names(_: &BTreeMap<Space, BTreeSet<u64>>) -> Names {
+        Names::new()
+    }
+    fn unwinder() -> Option<Box<dyn Unwinder>> {
+        None
+    }
+    ProgramTables { names, unwinder }
+}
+
+#[test]
+fn an_agent_built_without_profiles_says_so() {
+    let observer = observer(|input, output| drop(serve(Uses::Observing, None, input, output)));
+    assert_eq!(told(&observer, PATIENCE).unwrap().troubles, [ProfileTrouble::NotBuilt]);
+    assert_eq!(observer.troubles(), []);
+}
+
+/// Whoever asks may know the numbers of other processes, and is told nothing of them.
+#[test]
+fn an_agent_profiles_no_process_that_it_does_not_watch() {
+    let observer = observer(|input, output| drop(serve(Uses::All, Some(tables()), input, output)));
+    let told = told(&observer, PATIENCE).unwrap();
+    assert_eq!(told.troubles, [ProfileTrouble::NotHere]);
+    assert_eq!((told.tiers.len(), told.tiers[0].samples, told.off_cpu), (1, 0, None));
+    assert_eq!(told.tiers[0].processes.name, "nginx", "as it was called here");
+}
+
+#[test]
+fn an_agent_that_never_tells_its_profile_is_waited_for_so_long_and_no_longer() {
+    let silent = liar(|_, _| Vec::new());
+    let missing = told(&silent, Duration::from_millis(20));
+    assert_eq!(missing, Err(ProfileTrouble::NotAnswered { waited_s: Some(20) }));
+    assert_eq!(silent.troubles(), [], "it goes on with all else");
+}
+
+#[test]
+fn a_profile_that_nobody_asked_for_is_not_taken_for_one() {
+    let earlier =
+        liar(|order, packer| packed(packer, Profiled { number: order.number - 1, ..Profiled::default() }));
+    let missing = told(&earlier, Duration::from_millis(20));
+    assert!(matches!(missing, Err(ProfileTrouble::NotAnswered { .. })), "{missing:?}");
+}
+
+#[test]
+fn a_profile_that_cannot_be_is_told_as_such_and_ends_nothing() {
+    let lies = liar(|order, packer| {
+        let stacks = vec![Stack { calls: vec![7], samples: 1 }];
+        let tier = OnCpu { samples: 1, stacks, ..OnCpu::default() };
+        packed(packer, Profiled { number: order.number, tiers: vec![tier], ..Profiled::default() })
+    });
+    assert_eq!(told(&lies, PATIENCE), Err(ProfileTrouble::Malformed));
+    assert_eq!(lies.troubles(), []);
+}
+
+#[test]
+fn what_is_no_report_ends_the_agent_and_nobody_waits_for_its_profile() {
+    let no_report = liar(|_, _| vec![0xff; 8]);
+    assert_eq!(told(&no_report, PATIENCE), Err(ProfileTrouble::NotAnswered { waited_s: None }));
+    assert!(no_report.troubles().contains(&AgentTrouble::Malformed), "{:?}", no_report.troubles());
+}
