@@ -278,7 +278,6 @@ pub fn mix() -> Run {
         max: 4_900.0,
         samples: 220,
         timed_out: 2,
-        ..ResponseTime::default()
     };
     run.steps[3].requests =
         vec![kind("search", 136_256, 0.9984, 34_064.1, fast), kind("book", 218, 0.0016, 54.6, slow)];
