@@ -185,6 +185,7 @@ impl Claiming<'_> {
         let Wanted { who, version, .. } = self.wanted;
         let (down, up) = stream_subjects(&self.run, &id);
         let claim = Claim { run: self.run.clone(), who: who.clone(), version: version.clone() };
+        let breaks = self.bus.breaks();
         let asking = async {
             let from = client.subscribe(up).await.ok()?;
             let request = client.request(claim_subject(&id), message::written(&claim).into());
@@ -193,7 +194,7 @@ impl Claiming<'_> {
         };
         match self.bus.wait_for(self.patience.unless_interrupted(asking))? {
             Some((from, Answer::Claimed)) => {
-                let (reader, writer) = open(self.bus, Way { from, to: down });
+                let (reader, writer) = open(self.bus, Way { from, to: down, breaks });
                 Ok(Member { host, observes, reader, writer })
             }
             Some((_, Answer::Busy(who))) => {

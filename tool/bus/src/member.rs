@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use async_nats::{Client, Message, Subscriber};
 use futures_util::StreamExt;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::connection::{Bus, BusError};
 use crate::message::{self, Answer, Claim, Presence, WHO, claim_subject, stream_subjects};
@@ -81,7 +81,7 @@ impl Membership {
             Ok::<_, async_nats::SubscribeError>((who, client.subscribe(claim_subject(&presence.id)).await?))
         };
         let (asked, claimed) = bus.wait_for(subscribing).map_err(std::io::Error::other)?;
-        let attendant = Attendant { client, presence, busy: Arc::clone(&busy), tell };
+        let attendant = Attendant { client, breaks: bus.breaks(), presence, busy: Arc::clone(&busy), tell };
         let (leave, left) = oneshot::channel();
         bus.spawn(attendant.attend((asked, claimed), left));
         Ok(Self { bus: bus.clone(), claims, busy, _leave: leave })
@@ -112,6 +112,7 @@ impl Run {
 /// Answers for a member.
 struct Attendant {
     client: Client,
+    breaks: watch::Receiver<u64>,
     presence: Presence,
     busy: Busy,
     tell: mpsc::Sender<Claimed>,
@@ -154,10 +155,13 @@ impl Attendant {
             return Answer::Busy(who);
         }
         let (down, up) = stream_subjects(&claim.run, &self.presence.id);
+        // Whoever takes the run up may come to it after the connection broke.
+        let mut breaks = self.breaks.clone();
+        breaks.mark_unchanged();
         // What the run sends comes after the answer, and this before it.
         let Ok(from) = self.client.subscribe(down).await else { return Answer::Busy(String::new()) };
         set(&self.busy, Some(claim.who.clone()));
-        let _ = self.tell.send(Claimed { who: claim.who, way: Way { from, to: up } });
+        let _ = self.tell.send(Claimed { who: claim.who, way: Way { from, to: up, breaks } });
         Answer::Claimed
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Way {
     pub(crate) from: Subscriber,
     /// The subject to send on.
     pub(crate) to: String,
+    /// Changes where the connection breaks, from before the other end was told of the stream.
+    pub(crate) breaks: watch::Receiver<u64>,
 }
 
 /// Makes a stream of two subjects.
@@ -72,7 +74,7 @@ pub(crate) fn open(bus: &Bus, way: Way) -> (Reader, Writer) {
     let shared = Arc::new(Shared::default());
     let client = bus.client();
     let bytes_max = client.max_payload().saturating_sub(HEADER_BYTES).clamp(1, PAYLOAD_BYTES_MAX);
-    bus.spawn(carry(client, way, Arc::clone(&shared), bus.breaks()));
+    bus.spawn(carry(client, way, Arc::clone(&shared)));
     let reader = Reader { shared: Arc::clone(&shared), rest: VecDeque::new(), _bus: bus.clone() };
     (reader, Writer { shared, bytes_max, _bus: bus.clone() })
 }
@@ -171,7 +173,7 @@ impl State {
 }
 
 /// Carries frames both ways until one end is done or nothing can go on.
-async fn carry(client: Client, mut way: Way, shared: Arc<Shared>, mut breaks: watch::Receiver<u64>) {
+async fn carry(client: Client, mut way: Way, shared: Arc<Shared>) {
     let _closing = Closing(Arc::clone(&shared));
     let mut beats = interval(BEAT_PERIOD);
     // A process that was stopped for a while counts one beat for it.
@@ -187,7 +189,7 @@ async fn carry(client: Client, mut way: Way, shared: Arc<Shared>, mut breaks: wa
                 state.flow.beat().unwrap_or_else(|broken| state.break_off(broken));
                 state.tell.push_front((Kind::Beat, Vec::new()));
             }),
-            _ = breaks.changed() => shared.change(|state| state.break_off(Broken::BusGone)),
+            _ = way.breaks.changed() => shared.change(|state| state.break_off(Broken::BusGone)),
         }
         if send(&client, &way.to, &shared).await {
             // Whoever ends the process has waited long enough.
