@@ -1,53 +1,21 @@
 //! Facts of another host, over pipes: asked for by the near end, and told by agents that are honest or not.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::thread;
+mod support;
 
-use agent::protocol::{self, About, Command, Commands, Greeting, Packer, Report};
+use agent::Observer;
+use agent::protocol::{Command, Packer, Report};
 use agent::serve::{Uses, serve};
-use agent::{BySsh, Endpoint, Observer, OpenStream, Ways};
 use analysis::doctor::{Facts, HostProcess, Subject, SubjectFacts};
 use analysis::run::AgentTrouble;
 
-/// The near end of an agent that is this.
-fn observer(far: impl FnOnce(PipeReader, PipeWriter) + Send + 'static) -> Observer {
-    let (input, commands) = pipe().unwrap();
-    let (said, output) = pipe().unwrap();
-    thread::spawn(move || far(input, output));
-    let ways = Ways { output: Box::new(said), input: Box::new(commands), ended: Box::new(|| None) };
-    let endpoint = Endpoint::Open(OpenStream::new("far", ways));
-    Observer::start(&endpoint, BySsh::default()).unwrap()
-}
+use self::support::observer;
 
 /// Answers as an agent does, but for facts, instead of which it says this.
 fn liar(says: impl Fn(&mut Packer) -> Vec<u8> + Send + 'static) -> Observer {
-    observer(move |mut input, mut output| {
-        let (mut greeting, mut commands, mut packer) =
-            (Greeting::default(), Commands::default(), Packer::default());
-        let about = packer.pack(&Report::About(About::default())).unwrap();
-        let hello = [protocol::greeting().as_bytes(), &about].concat();
-        output.write_all(&hello).unwrap();
-        let (mut greeted, mut chunk) = (false, [0; 4096]);
-        loop {
-            let Ok(read @ 1..) = input.read(&mut chunk) else { return };
-            if greeted {
-                commands.push(&chunk[..read]);
-            } else if let Some(rest) = greeting.push(&chunk[..read]).unwrap() {
-                greeted = true;
-                commands.push(&rest);
-            }
-            while let Some(command) = commands.next_command().unwrap() {
-                let answer = match command {
-                    Command::Ping(number) => packer.pack(&Report::Pong(number, 1)).unwrap(),
-                    Command::Facts => says(&mut packer),
-                    _ => Vec::new(),
-                };
-                if output.write_all(&answer).is_err() {
-                    return;
-                }
-            }
-        }
+    support::liar(move |command, packer| match command {
+        Command::Facts => says(packer),
+        _ => Vec::new(),
     })
 }
 

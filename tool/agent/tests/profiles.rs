@@ -1,60 +1,28 @@
 //! Profiles of another host, over pipes: asked for by the near end, and told by agents that are honest or not.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod support;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use agent::protocol::{
-    self, About, Command, Commands, Greeting, OnCpu, Packer, ProfileOrder, Profiled, Report,
-};
+use agent::Observer;
+use agent::protocol::{Command, OnCpu, Packer, ProfileOrder, Profiled, Report};
 use agent::serve::{Uses, serve};
-use agent::{BySsh, Endpoint, Observer, OpenStream, Ways};
 use analysis::profile::{HostProfile, Names, Space, Tier, Unwinder};
 use analysis::run::{AgentTrouble, Processes, ProfileTrouble, Stack};
 use observe::ProgramTables;
 
+use self::support::observer;
+
 /// Longer than any of these answers takes, and shorter than anybody waits for a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The near end of an agent that is this.
-fn observer(far: impl FnOnce(PipeReader, PipeWriter) + Send + 'static) -> Observer {
-    let (input, commands) = pipe().unwrap();
-    let (said, output) = pipe().unwrap();
-    thread::spawn(move || far(input, output));
-    let ways = Ways { output: Box::new(said), input: Box::new(commands), ended: Box::new(|| None) };
-    let endpoint = Endpoint::Open(OpenStream::new("far", ways));
-    Observer::start(&endpoint, BySsh::default()).unwrap()
-}
-
 /// Answers as an agent does, but for profiles, instead of which it says this.
 fn liar(says: impl Fn(&ProfileOrder, &mut Packer) -> Vec<u8> + Send + 'static) -> Observer {
-    observer(move |mut input, mut output| {
-        let (mut greeting, mut commands, mut packer) =
-            (Greeting::default(), Commands::default(), Packer::default());
-        let about = packer.pack(&Report::About(About::default())).unwrap();
-        output.write_all(&[protocol::greeting().as_bytes(), &about].concat()).unwrap();
-        let (mut greeted, mut chunk) = (false, [0; 4096]);
-        loop {
-            let Ok(read @ 1..) = input.read(&mut chunk) else { return };
-            if greeted {
-                commands.push(&chunk[..read]);
-            } else if let Some(rest) = greeting.push(&chunk[..read]).unwrap() {
-                greeted = true;
-                commands.push(&rest);
-            }
-            while let Some(command) = commands.next_command().unwrap() {
-                let answer = match command {
-                    Command::Ping(number) => packer.pack(&Report::Pong(number, 1)).unwrap(),
-                    Command::Profile(order) => says(&order, &mut packer),
-                    _ => Vec::new(),
-                };
-                if output.write_all(&answer).is_err() {
-                    return;
-                }
-            }
-        }
+    support::liar(move |command, packer| match command {
+        Command::Profile(order) => says(&order, packer),
+        _ => Vec::new(),
     })
 }
 
