@@ -67,7 +67,8 @@ impl Profiling {
     }
 }
 
-fn tier(((role, name), pids): ((analysis::counters::Role, String), Vec<u32>)) -> Tier {
+/// A tier as it is profiled, by its role, its name and the numbers of its processes.
+pub(crate) fn tier(((role, name), pids): ((analysis::counters::Role, String), Vec<u32>)) -> Tier {
     let processes = u32::try_from(pids.len()).unwrap_or(u32::MAX);
     let pid = pids.first().copied().filter(|_| processes == 1);
     Tier { processes: Processes { role, name, pid, processes, on: None }, pids: pids.into_iter().collect() }

@@ -203,14 +203,8 @@ impl Watch {
     /// The numbers of the processes that serve now beside this one, by tier.
     pub(crate) fn tiers(&self) -> BTreeMap<(Role, String), Vec<u32>> {
         let now_us = monotonic_us();
-        let mut tiers = BTreeMap::<(Role, String), Vec<u32>>::new();
-        let processes = self.covering((now_us, now_us)).pop().map(|sample| sample.processes);
-        for process in processes.unwrap_or_default() {
-            if process.role != Role::Generator {
-                tiers.entry((process.role, process.name)).or_default().push(process.pid);
-            }
-        }
-        tiers
+        let now = self.covering((now_us, now_us)).pop();
+        now.map_or_else(BTreeMap::new, |sample| by_tier(&sample.processes))
     }
 
     /// Starts or stops closer looks at the threads of the servers.
@@ -292,4 +286,13 @@ fn unwatched(error: ObserveError) -> Result<ServerUnwatched, ObserveError> {
         }
         ObserveError::Thread(_) => return Err(error),
     })
+}
+
+/// The numbers of processes that serve, by role and name.
+pub(crate) fn by_tier(processes: &[Process]) -> BTreeMap<(Role, String), Vec<u32>> {
+    let mut tiers = BTreeMap::<(Role, String), Vec<u32>>::new();
+    for process in processes.iter().filter(|process| process.role != Role::Generator) {
+        tiers.entry((process.role, process.name.clone())).or_default().push(process.pid);
+    }
+    tiers
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use analysis::ticks::{KINDS_APART, KindTick};
 
-use super::merger::merge_counts;
+use super::merger::merge_all;
 use super::recorder::LONGEST_US;
 
 /// The lowest bits hold a time, microseconds; those above hold the kind.
@@ -109,20 +109,15 @@ pub(super) fn merge_kinds(parts: Vec<Vec<KindTick>>) -> Vec<KindTick> {
     by_kind.into_iter().map(|(kind, parts)| merge_kind(kind, parts)).collect()
 }
 
-/// Counts of others may be anything.
 fn merge_kind(kind: u16, parts: Vec<KindTick>) -> KindTick {
-    let mut all = KindTick { kind, ..KindTick::default() };
-    let [mut completed, mut timed_out] = [Vec::new(), Vec::new()];
-    for part in parts {
-        all.response_time_ns_sum = all.response_time_ns_sum.saturating_add(part.response_time_ns_sum);
-        all.response_times.beyond = all.response_times.beyond.saturating_add(part.response_times.beyond);
-        all.timed_out.beyond = all.timed_out.beyond.saturating_add(part.timed_out.beyond);
-        completed.push(part.response_times.values_us);
-        timed_out.push(part.timed_out.values_us);
+    let sum_ns = parts.iter().fold(0, |all: u64, part| all.saturating_add(part.response_time_ns_sum));
+    let (completed, timed_out) = parts.into_iter().map(|part| (part.response_times, part.timed_out)).unzip();
+    KindTick {
+        kind,
+        response_time_ns_sum: sum_ns,
+        response_times: merge_all(completed),
+        timed_out: merge_all(timed_out),
     }
-    all.response_times.values_us = merge_counts(completed);
-    all.timed_out.values_us = merge_counts(timed_out);
-    all
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use analysis::ticks::{Counts, GeneratorPart, GeneratorTick, Tick};
+use analysis::ticks::{GeneratorPart, GeneratorTick, Tick};
 
 use super::by_kind::merge_kinds;
-use super::merger::merge_counts;
+use super::merger::merge_all;
 
 /// One generator's tick, with its name and how many users it had.
 #[derive(Debug, Clone)]
@@ -44,14 +44,12 @@ pub fn joined(start_us: u64, parts: Vec<Part>) -> Tick {
         for (status, count) in tick.unexpected_statuses {
             add(all.unexpected_statuses.entry(status).or_default(), count);
         }
-        add(&mut all.response_times.beyond, tick.response_times.beyond);
-        add(&mut all.timed_out.beyond, tick.timed_out.beyond);
-        response_times.push(tick.response_times.values_us);
-        timed_out.push(tick.timed_out.values_us);
+        response_times.push(tick.response_times);
+        timed_out.push(tick.timed_out);
         by_kind.push(tick.by_kind);
     }
-    all.response_times = Counts { values_us: merge_counts(response_times), ..all.response_times };
-    all.timed_out = Counts { values_us: merge_counts(timed_out), ..all.timed_out };
+    all.response_times = merge_all(response_times);
+    all.timed_out = merge_all(timed_out);
     all.by_kind = merge_kinds(by_kind);
     all
 }
@@ -73,7 +71,7 @@ fn add_generator(all: &mut GeneratorTick, one: &GeneratorTick) {
 #[cfg(test)]
 mod tests {
     use analysis::estimate::percentiles::Distribution;
-    use analysis::ticks::{ErrorKind, KindTick};
+    use analysis::ticks::{Counts, ErrorKind, KindTick};
     use proptest::prelude::*;
 
     use super::*;

@@ -119,6 +119,12 @@ fn with_lags(generator: GeneratorTick, lags: &[(u64, u64)]) -> GeneratorTick {
     }
 }
 
+/// Merges counts of several threads or generators. Those of others may be anything.
+pub(super) fn merge_all(parts: Vec<Counts>) -> Counts {
+    let beyond = parts.iter().fold(0, |all: u64, part| all.saturating_add(part.beyond));
+    Counts { values_us: merge_counts(parts.into_iter().map(|part| part.values_us).collect()), beyond }
+}
+
 /// Merges sparse counts. Ascending by value.
 pub(super) fn merge_counts(parts: Vec<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = parts.into_iter().flatten().collect();

@@ -1,14 +1,14 @@
 //! Profiles of the tiers that observers elsewhere see, sampled and named where they run.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use agent::{PROFILE_PATIENCE, ProfileAsked};
-use analysis::counters::{Process, Role};
+use analysis::counters::Process;
 use analysis::profile::{HostProfile, Tier};
-use analysis::run::Processes;
 
 use super::{Agent, Elsewhere};
+use crate::profiling::tier;
+use crate::target::by_tier;
 
 /// A profile that was asked for, of the tiers that one agent sees.
 #[derive(Debug)]
@@ -60,20 +60,13 @@ impl Agent {
 
 /// Processes that serve, taken together by role and name.
 fn to_profile(processes: &[Process]) -> Vec<Tier> {
-    let mut tiers = BTreeMap::<(Role, &str), BTreeSet<u32>>::new();
-    for process in processes.iter().filter(|process| process.role != Role::Generator) {
-        tiers.entry((process.role, process.name.as_str())).or_default().insert(process.pid);
-    }
-    let tier = |((role, name), pids): ((Role, &str), BTreeSet<u32>)| {
-        let pid = pids.first().copied().filter(|_| pids.len() == 1);
-        let processes = u32::try_from(pids.len()).unwrap_or(u32::MAX);
-        Tier { processes: Processes { role, name: name.to_owned(), pid, processes, on: None }, pids }
-    };
-    tiers.into_iter().map(tier).collect()
+    by_tier(processes).into_iter().map(tier).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use analysis::counters::Role;
+
     use super::*;
 
     #[test]
