@@ -57,13 +57,15 @@ pub enum SecretError {
     },
     /// Users other than the owner may read the file.
     #[error(
-        "users other than its owner may read the secret in {path} (mode {mode:o}); run `chmod 600 {path}`"
+        "users other than its owner may read the secret in {path} (mode {mode:o}); run `chmod {most:o} {path}`"
     )]
     Shared {
         /// The file.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
+        /// The most that it may have.
+        most: u32,
     },
     /// Somebody else owns the file, and may change it.
     #[error("the secret in {path} belongs to another user; run `chown {user} {path}`, or name another file")]
@@ -101,14 +103,7 @@ impl Secret {
         if metadata.is_dir() {
             return Err(SecretError::Folder { path: path.to_owned() });
         }
-        let mode = metadata.permissions().mode();
-        if mode & 0o077 != 0 {
-            return Err(SecretError::Shared { path: path.to_owned(), mode: mode & 0o777 });
-        }
-        let user = geteuid().as_raw();
-        if metadata.uid() != user && metadata.uid() != ROOT {
-            return Err(SecretError::NotOurs { path: path.to_owned(), user });
-        }
+        check_access(path, metadata.uid(), metadata.permissions().mode(), geteuid().as_raw())?;
         // With room enough: a text that grows leaves copies behind.
         let mut text = Zeroizing::new(String::with_capacity(2 * FILE_LEN_MAX));
         file.take(FILE_LEN_MAX as u64).read_to_string(&mut text).map_err(failed)?;
@@ -147,6 +142,22 @@ impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(hidden)")
     }
+}
+
+/// Checks that only `user`, who runs this process, and root may read and change a file. Its group may read it too if root owns
+/// it and is not the user: root then chose the group, as Kubernetes does where it mounts a secret.
+///
+/// # Errors
+/// [`SecretError::Shared`] and [`SecretError::NotOurs`].
+fn check_access(path: &Path, owner: u32, mode: u32, user: u32) -> Result<(), SecretError> {
+    let (refused, most) = if owner == ROOT && user != ROOT { (0o037, 0o640) } else { (0o077, 0o600) };
+    if mode & refused != 0 {
+        return Err(SecretError::Shared { path: path.to_owned(), mode: mode & 0o777, most });
+    }
+    if owner != user && owner != ROOT {
+        return Err(SecretError::NotOurs { path: path.to_owned(), user });
+    }
+    Ok(())
 }
 
 /// The error of a file. A missing file is created, so if something is not found it is the folder.
@@ -228,6 +239,33 @@ mod tests {
         std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
         let error = Secret::open(&path).unwrap_err().to_string();
         assert!(error.contains("another user") && error.contains("chown 0 "), "{error}");
+    }
+
+    #[test]
+    fn only_root_lets_a_group_read_a_secret_and_not_one_of_its_own() {
+        const ANN: u32 = 1000;
+        let told = |owner, mode, user| match check_access(Path::new("s.key"), owner, mode, user) {
+            Ok(()) => "taken",
+            Err(SecretError::Shared { .. }) => "shared",
+            Err(_) => "not ours",
+        };
+        for (owner, mode, user, expected) in [
+            (ANN, 0o600, ANN, "taken"),
+            (ANN, 0o640, ANN, "shared"),
+            (ROOT, 0o400, ANN, "taken"),
+            (ROOT, 0o440, ANN, "taken"),
+            (ROOT, 0o640, ANN, "taken"),
+            (ROOT, 0o460, ANN, "shared"),
+            (ROOT, 0o444, ANN, "shared"),
+            (ROOT, 0o600, ROOT, "taken"),
+            (ROOT, 0o640, ROOT, "shared"),
+            (ANN, 0o600, ROOT, "not ours"),
+            (ANN + 1, 0o600, ANN, "not ours"),
+        ] {
+            assert_eq!(told(owner, mode, user), expected, "{owner} {mode:o} {user}");
+        }
+        let mounted = check_access(Path::new("s.key"), ROOT, 0o644, ANN).unwrap_err().to_string();
+        assert!(mounted.contains("chmod 640 s.key"), "{mounted}");
     }
 
     #[test]
