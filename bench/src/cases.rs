@@ -5,13 +5,16 @@ mod file_server;
 mod fleet;
 mod generator;
 mod hostile;
+mod live;
 mod many_connections;
 mod models;
 mod registrations;
 mod sharing;
+mod slower_build;
 mod start_up;
 mod tiers;
 mod uploads;
+mod waiting;
 mod watching;
 
 use crate::tools::{
@@ -30,11 +33,13 @@ pub(crate) struct Case {
 impl Case {
     /// Whether it takes so long that it is left out unless it is named.
     pub(crate) fn is_long(&self) -> bool {
-        self.name == HOSTILE
+        LONG.contains(&self.name)
     }
 }
 
 const HOSTILE: &str = "hostile";
+const SLOWER_BUILD: &str = "slower-build";
+const LONG: [&str; 2] = [HOSTILE, SLOWER_BUILD];
 
 /// How a case is measured, and what comes of it.
 pub(crate) enum Measure {
@@ -46,11 +51,16 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 30] = [
+pub(crate) const ALL: [Case; 33] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
         measure: Ratios(generator::small_bodies),
+    },
+    Case {
+        name: "client-waiting",
+        title: "generator that mostly waits for its server, 1 KB, 32 users",
+        measure: Ratios(waiting::measure),
     },
     Case {
         name: "client-100m",
@@ -181,4 +191,14 @@ pub(crate) const ALL: [Case; 30] = [
     },
     Case { name: "start-up", title: "start-up", measure: Ratios(start_up::measure) },
     Case { name: "watching", title: "what watching a server costs", measure: Ratios(watching::measure) },
+    Case {
+        name: "live",
+        title: "what showing a sweep costs its generator, as a page and on a terminal",
+        measure: Ratios(live::measure),
+    },
+    Case {
+        name: SLOWER_BUILD,
+        title: "whether a build that is 3 % slower is found, by repeats of each",
+        measure: Figures(slower_build::measure),
+    },
 ];

@@ -1,6 +1,8 @@
-//! Shared by the baselines: an epoll instance, a plain blocking exchange, and the bookings to make.
+//! Shared by the baselines: an epoll instance, a plain blocking exchange, work that takes a known time, and the bookings to
+//! make.
 
 use std::{
+    hint::black_box,
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
     os::fd::{AsFd, OwnedFd},
@@ -14,6 +16,7 @@ use rustix::{
     },
     io::Errno,
     net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt::set_tcp_nodelay},
+    time::{ClockId, clock_gettime},
 };
 
 /// The end of a response's head.
@@ -122,6 +125,32 @@ pub fn wait_for(address: SocketAddr) -> io::Result<()> {
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
+}
+
+/// Computes for a time in proportion to `steps`: each of them needs the one before.
+#[inline(never)]
+pub fn work(steps: u64) {
+    /// Of a generator of random numbers (Knuth, MMIX): odd, so that no bit is lost.
+    const FACTOR: u64 = 6_364_136_223_846_793_005;
+    black_box((0..steps).fold(1_u64, |state, step| (state ^ step).wrapping_mul(FACTOR)));
+}
+
+/// Returns how many steps of [`work`] a microsecond of processor time is good for here, by the thread's CPU clock. The fastest
+/// of several tries counts: others can only slow it down.
+pub fn steps_per_us() -> f64 {
+    const STEPS: u64 = 10_000_000;
+    let tries = (0..5).map(|_| {
+        let before_us = thread_cpu_us();
+        work(STEPS);
+        thread_cpu_us() - before_us
+    });
+    STEPS as f64 / tries.fold(f64::INFINITY, f64::min)
+}
+
+/// CPU time of this thread so far, microseconds.
+fn thread_cpu_us() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3
 }
 
 /// Rooms that each user books in turn, when there are as many users as a turn may have; fewer users book more each. Times

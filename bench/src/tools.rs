@@ -1,5 +1,6 @@
 //! How things are measured, counted and shown.
 
+pub(crate) mod beside;
 pub(crate) mod cpu;
 pub(crate) mod effort;
 pub(crate) mod kernel;

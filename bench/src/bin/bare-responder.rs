@@ -1,6 +1,6 @@
 //! Yardstick: the least an HTTP server can do. One thread answers whatever arrives with the same bytes.
 //!
-//! Usage: `bare-responder ADDRESS BODY_BYTES`
+//! Usage: `bare-responder ADDRESS BODY_BYTES [STEPS]`; with STEPS it computes so much before each response.
 
 use std::{
     collections::HashMap,
@@ -10,16 +10,17 @@ use std::{
     net::{TcpListener, TcpStream},
 };
 
-use bench::Poller;
+use bench::{Poller, work};
 
 const LISTENER: u64 = u64::MAX;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().collect();
-    let [_, address, body] = args.as_slice() else {
-        return Err("usage: bare-responder ADDRESS BODY_BYTES".into());
+    let [_, address, body, steps @ ..] = args.as_slice() else {
+        return Err("usage: bare-responder ADDRESS BODY_BYTES [STEPS]".into());
     };
     let body: usize = body.parse()?;
+    let steps = steps.first().map_or(Ok(0), |steps| steps.parse::<u64>())?;
     // ab speaks HTTP/1.0 and keeps a connection only if the server says so.
     let mut response =
         format!("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: {body}\r\n\r\n").into_bytes();
@@ -45,7 +46,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             } else if let Some(stream) = streams.get_mut(&token) {
                 let open = match stream.read(&mut buffer) {
                     Ok(0) => false,
-                    Ok(_) => stream.write_all(&response).is_ok(),
+                    Ok(_) => {
+                        work(steps);
+                        stream.write_all(&response).is_ok()
+                    }
                     Err(error) => error.kind() == ErrorKind::WouldBlock,
                 };
                 if !open {

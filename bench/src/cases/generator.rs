@@ -10,7 +10,9 @@ use std::{
 
 use crate::{
     programs::{
-        generators::{AB, BARE, Generator, HEY, K6, Load, NSTAR, OHA, WRK, nstar_words},
+        generators::{
+            AB, BARE, Finished, Generator, HEY, K6, Load, NSTAR, OHA, WRK, bare_uring_client, nstar_words,
+        },
         servers::{self, KB, Site, need_nginx, responder},
     },
     tools::{
@@ -21,13 +23,25 @@ use crate::{
 };
 
 /// A generator, and the ratio that ours should reach against it.
-type Peer = (Generator, Option<f64>);
+pub(super) type Peer = (Generator, Option<f64>);
 
 pub(super) fn small_bodies(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     let server = responder(workspace)?;
     let load = Load::new(workspace, format!("http://{}/", server.address), 32, effort)?;
-    let peers = [(BARE, Some(0.9)), (WRK, Some(1.2)), (AB, None), (OHA, None), (HEY, None), (K6, None)];
+    let peers = all_peers(workspace, Some(0.9));
     compare(workspace, ("generator, 1 KB, 32 users", "req/CPU-s"), &load, effort, &peers)
+}
+
+/// Every generator, and the barest clients, of which ours should reach `bare` against the one on epoll.
+pub(super) fn all_peers(workspace: &Workspace, bare: Option<f64>) -> Vec<Peer> {
+    let mut peers = vec![(BARE, bare)];
+    match bare_uring_client(workspace) {
+        Ok(client) => peers.push((client, None)),
+        // A system may deny io_uring.
+        Err(error) => eprintln!("bench: left out: {error}"),
+    }
+    peers.extend([(WRK, Some(1.2)), (AB, None), (OHA, None), (HEY, None), (K6, None)]);
+    peers
 }
 
 pub(super) fn large_bodies(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
@@ -83,32 +97,62 @@ pub(super) fn self_signed(workspace: &Workspace) -> Result<(String, String)> {
     if made.status.success() { Ok((key, certificate)) } else { Err("openssl made no certificate".into()) }
 }
 
-/// Runs nstar and its peers in turn against one server.
+/// Runs nstar and its peers in turn against one server, and compares what each completes for its CPU time.
 fn compare(
     workspace: &Workspace,
-    (work_name, unit): (&str, &'static str),
+    work: (&str, &'static str),
     load: &Load,
     effort: Effort,
     peers: &[Peer],
 ) -> Result<Vec<Row>> {
-    let mut ours = Vec::new();
-    let mut theirs: Vec<Vec<f64>> = peers.iter().map(|_| Vec::new()).collect();
+    Ok(take_turns(workspace, load, effort, peers)?.rows(peers, work, Finished::bodies_per_cpu_s))
+}
+
+/// The runs of nstar, and of each peer; none of a peer that is not installed.
+pub(super) struct Turns {
+    pub(super) ours: Vec<Finished>,
+    pub(super) theirs: Vec<Vec<Finished>>,
+}
+
+/// Runs nstar and its peers in turn against one server, round after round.
+pub(super) fn take_turns(
+    workspace: &Workspace,
+    load: &Load,
+    effort: Effort,
+    peers: &[Peer],
+) -> Result<Turns> {
+    let mut turns = Turns { ours: Vec::new(), theirs: peers.iter().map(|_| Vec::new()).collect() };
     for _ in 0..effort.rounds {
-        ours.push(NSTAR.bodies_per_cpu_s(workspace, load)?);
-        for ((peer, _), rates) in peers.iter().zip(&mut theirs).filter(|((peer, _), _)| peer.is_installed()) {
-            rates.push(peer.bodies_per_cpu_s(workspace, load)?);
+        turns.ours.push(NSTAR.run(workspace, load)?);
+        let theirs = peers.iter().zip(&mut turns.theirs);
+        for ((peer, _), runs) in theirs.filter(|((peer, _), _)| peer.is_installed()) {
+            runs.push(peer.run(workspace, load)?);
         }
     }
-    let row = |((peer, reach), theirs): (&Peer, Vec<f64>)| {
-        let name = peer.name.to_owned();
-        let against = if theirs.is_empty() {
-            Against::Missing(name)
-        } else {
-            Against::Program { name, theirs, reach: *reach }
+    Ok(turns)
+}
+
+impl Turns {
+    /// A row for each peer.
+    pub(super) fn rows(
+        &self,
+        peers: &[Peer],
+        (work, unit): (&str, &'static str),
+        rate: impl Fn(&Finished) -> f64,
+    ) -> Vec<Row> {
+        let rates = |runs: &[Finished]| runs.iter().map(&rate).collect::<Vec<f64>>();
+        let ours = rates(&self.ours);
+        let row = |((peer, reach), runs): (&Peer, &Vec<Finished>)| {
+            let name = peer.name.to_owned();
+            let against = if runs.is_empty() {
+                Against::Missing(name)
+            } else {
+                Against::Program { name, theirs: rates(runs), reach: *reach }
+            };
+            Row { work: work.to_owned(), unit, ours: ours.clone(), against }
         };
-        Row { work: work_name.to_owned(), unit, ours: ours.clone(), against }
-    };
-    Ok(peers.iter().zip(theirs).map(row).collect())
+        peers.iter().zip(&self.theirs).map(row).collect()
+    }
 }
 
 const FEW: u32 = 100;

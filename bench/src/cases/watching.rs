@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -13,6 +13,7 @@ use observe::{KernelPaths, Watcher};
 use crate::{
     programs::servers::files_on,
     tools::{
+        beside::Beside,
         effort::{Effort, Result},
         table::{Against, Row},
         workspace::{CLIENTS, ServerProcess, Workspace},
@@ -40,17 +41,6 @@ pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>>
     let _idle = (0..IDLE).map(|_| idle()).collect::<Result<Vec<_>>>()?;
     rows.extend(self::rows("the same beside 2 000 idle processes", &server, effort)?);
     Ok(rows)
-}
-
-/// A process that is ended with the value.
-struct Beside(Child);
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        // Fails only if it has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn started(command: &mut Command) -> Result<Beside> {

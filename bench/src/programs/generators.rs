@@ -1,9 +1,13 @@
 //! The load generators that are compared: the best flags of each, and how to read what it completed.
 
-use std::fs;
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
 
 use serde_json::Value;
 
+use super::compiler::{compiled, program};
 use crate::tools::{
     cpu,
     effort::{Effort, Result},
@@ -25,56 +29,113 @@ pub(crate) struct Load {
     pub body_bytes: usize,
 }
 
+type Words = fn(&Workspace, &Load) -> Vec<String>;
+type Completed = fn(&str, &Load) -> Option<f64>;
+
 /// A load generator.
 pub(crate) struct Generator {
     pub name: &'static str,
     /// The program that must be installed; empty for our own.
     program: &'static str,
-    words: fn(&Workspace, &Load) -> Vec<String>,
+    words: Words,
     /// Reads the number of bodies received from what it printed; `None` if anything failed.
-    completed: fn(&str, &Load) -> Option<f64>,
+    completed: Completed,
+    /// Reads the response times, where it prints them.
+    response_times: Option<fn(&str) -> Option<ResponseTimes>>,
     /// Exit statuses that count as success.
     pub accepted: &'static [i32],
 }
 
+/// What a run of a generator came to.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// Bodies received.
+    pub bodies: f64,
+    /// Its CPU time, seconds.
+    pub cpu_s: f64,
+    pub printed: String,
+}
+
+/// Response times of a run, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ResponseTimes {
+    pub mean_us: f64,
+    pub median_us: f64,
+}
+
 pub(crate) const NSTAR: Generator = Generator {
     name: "nstar load",
-    program: "",
-    words: nstar,
-    completed: nstar_completed,
+    response_times: Some(nstar_response_times),
     // 4: the generator was the bottleneck or the run was short, and here it is meant to be.
     accepted: &[0, 4],
+    ..ours(nstar, nstar_completed)
 };
-pub(crate) const BARE: Generator = Generator {
-    name: "bare epoll client",
-    program: "",
-    words: bare,
-    completed: bare_completed,
-    accepted: &[0],
-};
+pub(crate) const BARE: Generator = Generator { name: "bare epoll client", ..ours(bare, bare_completed) };
+const BARE_URING: Generator = Generator { name: "bare io_uring client", ..ours(bare_uring, bare_completed) };
 pub(crate) const WRK: Generator =
-    Generator { name: "wrk", program: "wrk", words: wrk, completed: wrk_completed, accepted: &[0] };
-pub(crate) const AB: Generator =
-    Generator { name: "ab", program: "ab", words: ab, completed: ab_completed, accepted: &[0] };
-pub(crate) const OHA: Generator =
-    Generator { name: "oha", program: "oha", words: oha, completed: oha_completed, accepted: &[0] };
-pub(crate) const HEY: Generator =
-    Generator { name: "hey", program: "hey", words: hey, completed: hey_completed, accepted: &[0] };
-pub(crate) const K6: Generator =
-    Generator { name: "k6", program: "k6", words: k6, completed: k6_completed, accepted: &[0] };
+    Generator { response_times: Some(wrk_response_times), ..installable("wrk", wrk, wrk_completed) };
+pub(crate) const AB: Generator = installable("ab", ab, ab_completed);
+pub(crate) const OHA: Generator = installable("oha", oha, oha_completed);
+pub(crate) const HEY: Generator = installable("hey", hey, hey_completed);
+pub(crate) const K6: Generator = installable("k6", k6, k6_completed);
+
+const fn installable(name: &'static str, words: Words, completed: Completed) -> Generator {
+    Generator { name, program: name, words, completed, response_times: None, accepted: &[0] }
+}
+
+const fn ours(words: Words, completed: Completed) -> Generator {
+    installable("", words, completed)
+}
+
+/// Makes the barest client that uses io_uring.
+///
+/// # Errors
+/// There is no C compiler, or the system denies io_uring.
+pub(crate) fn bare_uring_client(workspace: &Workspace) -> Result<Generator> {
+    let tried = Command::new(compiled(workspace, BARE_URING_PROGRAM)?).stdin(Stdio::null()).output()?;
+    match tried.status.success() {
+        true => Ok(BARE_URING),
+        false => Err(String::from_utf8_lossy(&tried.stderr).trim().into()),
+    }
+}
+
+const BARE_URING_PROGRAM: &str = "bare-uring-client";
 
 impl Generator {
     pub(crate) fn is_installed(&self) -> bool {
         self.program.is_empty() || installed(self.program)
     }
 
-    /// Runs the generator once. Returns the bodies received per second of its CPU time.
-    pub(crate) fn bodies_per_cpu_s(&self, workspace: &Workspace, load: &Load) -> Result<f64> {
+    /// Whether it prints response times.
+    pub(crate) const fn tells_response_times(&self) -> bool {
+        self.response_times.is_some()
+    }
+
+    /// Runs the generator once.
+    pub(crate) fn run(&self, workspace: &Workspace, load: &Load) -> Result<Finished> {
         let finished = cpu::run_on(CLIENTS, &(self.words)(workspace, load), self.accepted)?;
-        let completed = (self.completed)(&finished.stdout, load)
+        let bodies = (self.completed)(&finished.stdout, load)
             .filter(|bodies| *bodies > 0.0)
             .ok_or_else(|| format!("{}: no count of requests in: {}", self.name, finished.stdout))?;
-        Ok(completed / finished.cpu_s)
+        Ok(Finished { bodies, cpu_s: finished.cpu_s, printed: finished.stdout })
+    }
+
+    /// Runs the generator once. Returns the bodies received per second of its CPU time.
+    pub(crate) fn bodies_per_cpu_s(&self, workspace: &Workspace, load: &Load) -> Result<f64> {
+        Ok(self.run(workspace, load)?.bodies_per_cpu_s())
+    }
+
+    /// Returns the response times of a run.
+    pub(crate) fn response_times(&self, run: &Finished) -> Result<ResponseTimes> {
+        let read = self.response_times.and_then(|read| read(&run.printed));
+        read.ok_or_else(|| format!("{}: no response times in: {}", self.name, run.printed).into())
+    }
+}
+
+impl Finished {
+    /// Bodies received per second of CPU time.
+    pub(crate) fn bodies_per_cpu_s(&self) -> f64 {
+        self.bodies / self.cpu_s
     }
 }
 
@@ -126,11 +187,26 @@ fn nstar_completed(stdout: &str, load: &Load) -> Option<f64> {
     (!failed).then_some(load.total as f64)
 }
 
+/// Mean and median in the run file.
+fn nstar_response_times(stdout: &str) -> Option<ResponseTimes> {
+    let run: Value = serde_json::from_str(stdout).ok()?;
+    let times = &run["steps"][0]["response_time_us"];
+    Some(ResponseTimes { mean_us: times["mean"].as_f64()?, median_us: times["p50"].as_f64()? })
+}
+
 fn bare(workspace: &Workspace, load: &Load) -> Vec<String> {
+    bare_words(workspace.ours("bare-client"), load)
+}
+
+fn bare_uring(workspace: &Workspace, load: &Load) -> Vec<String> {
+    bare_words(program(workspace, BARE_URING_PROGRAM), load)
+}
+
+fn bare_words(program: String, load: &Load) -> Vec<String> {
     let rest = load.url.trim_start_matches("http://");
     let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
     let flags = format!("{address} /{path} {} {}", load.users, load.seconds);
-    [vec![workspace.ours("bare-client")], words(&flags)].concat()
+    [vec![program], words(&flags)].concat()
 }
 
 fn bare_completed(stdout: &str, load: &Load) -> Option<f64> {
@@ -139,7 +215,7 @@ fn bare_completed(stdout: &str, load: &Load) -> Option<f64> {
 }
 
 fn wrk(_: &Workspace, load: &Load) -> Vec<String> {
-    let mut flags = words(&format!("wrk -t1 -c{} -d{}s {}", load.users, load.seconds, load.url));
+    let mut flags = words(&format!("wrk -t1 -c{} -d{}s --latency {}", load.users, load.seconds, load.url));
     if load.reconnect {
         flags.extend(["-H".into(), "Connection: close".into()]);
     }
@@ -159,6 +235,20 @@ fn wrk_completed(stdout: &str, load: &Load) -> Option<f64> {
     let units = [("TB", 1_u64 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)];
     let (number, unit) = units.iter().find_map(|(name, unit)| Some((read.strip_suffix(name)?, unit)))?;
     parts(number.parse::<f64>().ok()? * *unit as f64, load)
+}
+
+/// `    Latency   635.91us  111.33us   5.34ms   87.48%`, the mean first, and `     50%  602.00us`.
+fn wrk_response_times(stdout: &str) -> Option<ResponseTimes> {
+    let time_us = |name: &str| {
+        stdout.lines().find_map(|line| us(line.trim().strip_prefix(name)?.split_whitespace().next()?))
+    };
+    Some(ResponseTimes { mean_us: time_us("Latency")?, median_us: time_us("50%")? })
+}
+
+/// A time as wrk writes it, in microseconds.
+fn us(text: &str) -> Option<f64> {
+    let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6), ("m", 60e6)];
+    units.iter().find_map(|(unit, us)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * us))
 }
 
 /// Whether bodies are so large that those under way at the end must count in part.
@@ -282,6 +372,32 @@ mod tests {
         assert_eq!(k6_completed("123 4\n", &load), None);
         assert_eq!(nstar_completed(r#"{"warnings": []}"#, &load), Some(10.0));
         assert_eq!(nstar_completed(r#"{"warnings": [{"kind": "errors"}]}"#, &load), None);
+    }
+
+    #[test]
+    fn wrk_tells_its_mean_before_the_median() {
+        let said = "  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   635.91us  111.33us   5.34ms   87.48%
+    Req/Sec    50.11k     1.20k   52.00k    80.00%
+  Latency Distribution
+     50%    1.20ms
+     75%  650.00us
+  50123 requests in 1.00s, 53.11MB read
+";
+        let expected = ResponseTimes { mean_us: 635.91, median_us: 1_200.0 };
+        assert_eq!(wrk_response_times(said), Some(expected));
+        assert_eq!(wrk_completed(said, &load(1_000)), Some(50_123.0));
+        assert_eq!(wrk_response_times("  Latency Distribution\n     50%    1.20ms\n"), None);
+        let all = ["1.50us", "2.00ms", "3.00s", "1.00m", "4"].map(us);
+        assert_eq!(all, [Some(1.5), Some(2e3), Some(3e6), Some(60e6), None]);
+    }
+
+    #[test]
+    fn nstar_tells_its_response_times_in_the_run_file() {
+        let run = r#"{"steps": [{"response_time_us": {"mean": 640.5, "p50": 600.0}}]}"#;
+        let expected = ResponseTimes { mean_us: 640.5, median_us: 600.0 };
+        assert_eq!(nstar_response_times(run), Some(expected));
+        assert_eq!(nstar_response_times(r#"{"steps": []}"#), None);
     }
 
     #[test]

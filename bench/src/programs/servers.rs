@@ -1,8 +1,9 @@
 //! The servers that cases measure: ours, nginx with its best settings (sendfile, cached descriptors, one worker for one
 //! processor), and the barest server of a model, in C.
 
-use std::{fs, net::SocketAddr, process::Command};
+use std::{fs, net::SocketAddr};
 
+use super::compiler::compiled;
 use crate::tools::{
     effort::Result,
     workspace::{ServerProcess, Workspace, installed},
@@ -14,6 +15,12 @@ pub(crate) const KB: usize = 1_000;
 pub(crate) fn responder(workspace: &Workspace) -> Result<ServerProcess> {
     let program = workspace.ours("bare-responder");
     workspace.serve(|address| Ok(vec![program, address.to_string(), KB.to_string()]))
+}
+
+/// Starts one that computes before each response ([`bench::work`]).
+pub(crate) fn working_responder(workspace: &Workspace, steps: u64) -> Result<ServerProcess> {
+    let program = workspace.ours("bare-responder");
+    workspace.serve(|address| Ok(vec![program, address.to_string(), KB.to_string(), steps.to_string()]))
 }
 
 /// Starts our file server on the workspace with one loop; `accounts` as its flag takes it.
@@ -118,13 +125,4 @@ impl BareServer {
             Ok(words.into_iter().map(String::from).collect())
         })
     }
-}
-
-/// Compiles `c/NAME.c` and returns the path of the program.
-fn compiled(workspace: &Workspace, name: &str) -> Result<String> {
-    let program = workspace.path(name).display().to_string();
-    let source = format!("{}/c/{name}.c", env!("CARGO_MANIFEST_DIR"));
-    let compiler = Command::new("cc").args(["-O2", "-pthread", "-o", &program, &source]).output();
-    let output = compiler.map_err(|error| format!("no C compiler (cc): {error}"))?;
-    if output.status.success() { Ok(program) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
 }

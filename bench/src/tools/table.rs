@@ -19,6 +19,8 @@ pub(crate) enum Against {
     AtMost(f64),
     /// A figure that ours should reach.
     AtLeast(f64),
+    /// The least and the most that ours should be.
+    Between(f64, f64),
     /// A program that is not installed.
     Missing(String),
 }
@@ -64,6 +66,10 @@ fn line(row: &Row) -> String {
         Against::AtLeast(limit) => {
             let met = word(median(&row.ours) >= *limit);
             format!("{} | | | | >= {} | {met}", spread(&row.ours), short(*limit))
+        }
+        Against::Between(least, most) => {
+            let met = word((*least..=*most).contains(&median(&row.ours)));
+            format!("{} | | | | {} to {} | {met}", spread(&row.ours), short(*least), short(*most))
         }
         Against::Missing(name) => format!("{ours} | {name} | not installed | | |"),
     };
@@ -145,6 +151,11 @@ mod tests {
             line(&row(Against::AtLeast(50.0))),
             "| work | ms | 60.00 (40.00-70.00) | | | | >= 50.00 | yes |\n"
         );
+        assert_eq!(
+            line(&row(Against::Between(30.0, 60.0))),
+            "| work | ms | 60.00 (40.00-70.00) | | | | 30.00 to 60.00 | yes |\n"
+        );
+        assert!(line(&row(Against::Between(30.0, 59.0))).ends_with("| no |\n"));
         assert_eq!(
             line(&row(Against::Missing("peer".into()))),
             "| work | ms | 60.00 | peer | not installed | | | |\n"

@@ -1,0 +1,247 @@
+//! Whether a comparison finds a build that is 3 % slower, by how often each build was measured, and whether it claims a change
+//! between a build and itself.
+//!
+//! The builds are the bare responder with more and less to compute. Each is swept as docs/compare.md says, restarted before
+//! every repeat: one build to the end, then the other, then the first again. Fewer repeats are parts of the same sweeps, so
+//! that there are several comparisons of few.
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::{
+    programs::servers::KB,
+    tools::{
+        cpu,
+        effort::{Effort, Result},
+        table::{Grid, median},
+        workspace::{CLIENTS, SERVERS, Workspace},
+    },
+};
+
+/// What a request of the faster build takes, microseconds.
+const WORK_US: f64 = 300.0;
+/// How much longer one of the slower build takes.
+const SLOWER: f64 = 1.03;
+/// Repeats of each side; each divides the last.
+const REPEATS: [usize; 4] = [1, 2, 4, 8];
+const REPEATS_MAX: usize = REPEATS[REPEATS.len() - 1];
+/// One user leaves gaps, two do not, and four show that throughput no longer grows.
+const USERS: &str = "1,2,4";
+/// Seconds of a step at least.
+const STEP_S_MIN: u32 = 2;
+const GATE: &str = "throughput>-1%";
+
+pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Grid> {
+    let place = Place::new(workspace, effort)?;
+    let steps = bench::steps_per_us() * WORK_US;
+    let before = place.sweeps("before", steps)?;
+    let slower = place.sweeps("slower", steps * SLOWER)?;
+    let same = place.sweeps("same", steps)?;
+    let mut rows = Vec::new();
+    for repeats in REPEATS {
+        let [slower, same] = [&slower, &same].map(|after| place.changes(&before, after, repeats));
+        rows.push(cells(repeats, &slower?, &same?));
+    }
+    let columns = vec![
+        "repeats of each",
+        "3 % more work: change of throughput",
+        "its 95 % interval",
+        "found",
+        "`throughput>-1%` breached",
+        "the same again: change of throughput",
+        "its 95 % interval",
+        "a change is claimed",
+    ];
+    Ok(Grid { columns, rows })
+}
+
+/// Where builds are served, one after the other, and how they are swept.
+struct Place<'a> {
+    workspace: &'a Workspace,
+    address: SocketAddr,
+    step_s: u32,
+    /// Holds the process id of the server that runs.
+    pid_file: PathBuf,
+}
+
+impl<'a> Place<'a> {
+    fn new(workspace: &'a Workspace, effort: Effort) -> Result<Self> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let pid_file = workspace.path("build.pid");
+        Ok(Place { workspace, address, step_s: effort.seconds.max(STEP_S_MIN), pid_file })
+    }
+
+    /// Sweeps a build that computes for so many steps before each response. Returns the run files.
+    fn sweeps(&self, name: &str, steps: f64) -> Result<Vec<PathBuf>> {
+        eprintln!("bench: {REPEATS_MAX} sweeps of the build '{name}'");
+        let script = self.workspace.path(&format!("{name}.sh"));
+        fs::write(&script, self.restart(steps as u64))?;
+        let (at, output) = (self.address, self.workspace.path(&format!("{name}.json")));
+        let flags = format!(
+            "sweep http://{at}/ -c {USERS} -d {}s -t 1 --repeats {REPEATS_MAX} --no-progress",
+            self.step_s
+        );
+        let mut words = vec![self.workspace.ours("nstar")];
+        words.extend(flags.split(' ').map(String::from));
+        words.extend(["--restart".into(), format!("sh '{}'", script.display())]);
+        words.extend(["-o".into(), output.display().to_string()]);
+        // 4: a run that is doubted is compared all the same, as it is by a user.
+        cpu::run_on(CLIENTS, &words, &[0, 4])?;
+        Ok((1..=REPEATS_MAX).map(|number| self.workspace.path(&format!("{name}-{number}.json"))).collect())
+    }
+
+    /// A script that ends the server and starts another.
+    fn restart(&self, steps: u64) -> String {
+        let (pid, program) = (self.pid_file.display(), self.workspace.ours("bare-responder"));
+        let address = self.address;
+        // Nothing is left open, or whoever reads what the sweep says would wait for the server to end.
+        format!(
+            "if old=$(cat '{pid}' 2>/dev/null); then
+               kill \"$old\" 2>/dev/null
+               for try in 1 2 3 4 5 6 7 8 9 10; do kill -0 \"$old\" 2>/dev/null || break; sleep 0.1; done
+             fi
+             taskset -c {SERVERS} '{program}' {address} {KB} {steps} </dev/null >/dev/null 2>&1 &
+             echo $! >'{pid}'"
+        )
+    }
+
+    /// Compares the first so many runs of each side, the next, and so on.
+    fn changes(&self, before: &[PathBuf], after: &[PathBuf], repeats: usize) -> Result<Vec<Change>> {
+        let pairs = before.chunks(repeats).zip(after.chunks(repeats));
+        pairs.map(|(before, after)| self.change(before, after)).collect()
+    }
+
+    fn change(&self, before: &[PathBuf], after: &[PathBuf]) -> Result<Change> {
+        let mut words = vec![self.workspace.ours("nstar"), "compare".into()];
+        words.extend(before.iter().map(|file| file.display().to_string()));
+        words.push("--after".into());
+        words.extend(after.iter().map(|file| file.display().to_string()));
+        words.extend(["--gate", GATE, "-j"].map(String::from));
+        Change::read(&cpu::run_on(CLIENTS, &words, &[0, 3, 4])?.stdout)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let pid = fs::read_to_string(&self.pid_file).ok().and_then(|text| text.trim().parse::<i32>().ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            // Fails only if the process has ended.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
+/// What a comparison said.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Change {
+    /// Throughput after over before.
+    ratio: f64,
+    /// 95 % interval of it.
+    interval: [f64; 2],
+    /// Whether the gate was breached.
+    breached: bool,
+    /// Whether any figure was claimed to have changed.
+    claimed: bool,
+}
+
+impl Change {
+    /// Reads the JSON of `nstar compare`.
+    ///
+    /// # Errors
+    /// It has no throughput, or none with an interval.
+    fn read(text: &str) -> Result<Self> {
+        let found: Value = serde_json::from_str(text)?;
+        let figures = found["cases"][0]["figures"].as_array().ok_or("the comparison has no figures")?;
+        let throughput = figures.iter().find(|one| one["figure"]["name"] == "throughput");
+        let throughput = throughput.ok_or("the comparison has no throughput")?;
+        let number = |value: &Value| value.as_f64().ok_or("the change of throughput has no interval");
+        let interval = &throughput["ci"];
+        Ok(Change {
+            ratio: number(&throughput["ratio"])?,
+            interval: [number(&interval[0])?, number(&interval[1])?],
+            breached: found["gates"][0]["verdict"] == "breached",
+            claimed: figures.iter().any(|one| one["changed"] == true),
+        })
+    }
+
+    /// Whether throughput surely fell.
+    fn is_fall(&self) -> bool {
+        self.interval[1] < 1.0
+    }
+}
+
+fn cells(repeats: usize, slower: &[Change], same: &[Change]) -> Vec<String> {
+    let [change, interval] = change_and_interval(slower);
+    let [change_of_same, interval_of_same] = change_and_interval(same);
+    vec![
+        repeats.to_string(),
+        change,
+        interval,
+        how_many(slower, Change::is_fall),
+        how_many(slower, |change| change.breached),
+        change_of_same,
+        interval_of_same,
+        how_many(same, |change| change.claimed),
+    ]
+}
+
+/// The median change of throughput, and the medians of the ends of its interval.
+fn change_and_interval(all: &[Change]) -> [String; 2] {
+    let percent =
+        |read: &dyn Fn(&Change) -> f64| 100.0 * (median(&all.iter().map(read).collect::<Vec<f64>>()) - 1.0);
+    let [low, high] = [0, 1].map(|end| percent(&|change: &Change| change.interval[end]));
+    [format!("{:+.1} %", percent(&|change: &Change| change.ratio)), format!("{low:+.1} % to {high:+.1} %")]
+}
+
+fn how_many(all: &[Change], is_so: impl Fn(&Change) -> bool) -> String {
+    format!("{} of {}", all.iter().filter(|change| is_so(change)).count(), all.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPARISON: &str = r#"{
+        "cases": [{"figures": [
+            {"figure": {"name": "throughput"}, "ratio": 0.97, "ci": [0.96, 0.98], "changed": true},
+            {"figure": {"name": "users"}, "ratio": 1.0, "ci": null, "changed": false}
+        ]}],
+        "gates": [{"verdict": "breached"}]
+    }"#;
+
+    #[test]
+    fn a_comparison_is_read_from_its_json() {
+        let read = Change::read(COMPARISON).unwrap();
+        assert_eq!(read, Change { ratio: 0.97, interval: [0.96, 0.98], breached: true, claimed: true });
+        assert!(read.is_fall());
+        let same = COMPARISON.replace("true", "false").replace("0.98", "1.01");
+        let same = Change::read(&same.replace("breached", "not-decided")).unwrap();
+        assert!(!same.is_fall() && !same.breached && !same.claimed);
+        assert!(Change::read(&COMPARISON.replace("[0.96, 0.98]", "null")).is_err());
+    }
+
+    #[test]
+    fn a_line_tells_the_middle_of_the_changes_and_how_many_were_found() {
+        let change = |ratio: f64| Change {
+            ratio,
+            interval: [ratio - 0.01, ratio + 0.01],
+            breached: ratio < 0.98,
+            claimed: (ratio - 1.0).abs() > 0.01,
+        };
+        let slower = [0.96, 0.97, 0.995].map(change);
+        let expected =
+            ["4", "-3.0 %", "-4.0 % to -2.0 %", "2 of 3", "2 of 3", "+0.0 %", "-1.0 % to +1.0 %", "0 of 1"];
+        assert_eq!(cells(4, &slower, &[change(1.0)]), expected);
+    }
+
+    #[test]
+    fn fewer_repeats_are_parts_of_the_most() {
+        assert!(REPEATS.iter().all(|repeats| REPEATS_MAX.is_multiple_of(*repeats)));
+    }
+}
