@@ -30,7 +30,7 @@ const STAYS: f64 = 0.25;
 const IN_USE: f64 = 0.85;
 
 /// Connections of which less than this share has a request are not what requests wait for.
-const HARDLY_IN_USE: f64 = 0.5;
+const HARDLY_IN_USE: f64 = 0.55;
 
 /// More requests at a time for each connection than this: it carries several at once, or some that are not the users'. Fewer
 /// connections are a single one, which several requests may share, and which is all that a lock in front of it ever needs.
@@ -513,10 +513,11 @@ impl<'a> Compared<'a> {
         always && constant && hop.connections > 0.5
     }
 
-    /// The share of connections to a tier behind that carry a request, by all looks from the lighter step to the heaviest: a few
-    /// looks at one step may all meet a busy moment.
+    /// The share of connections to a tier behind that carry a request, by all looks from N* to the heaviest step, as it is the same
+    /// there wherever they are: a few looks at one step may all meet a busy moment.
     fn in_use(&self, hop: &HopUse) -> f64 {
-        let between = |step: &&Step| (self.few.users..=self.many.users).contains(&step.users);
+        let full = self.curve.star_users().min(self.few.users);
+        let between = |step: &&Step| (full..=self.many.users).contains(&step.users);
         let seen = self.curve.steps().iter().filter(between).filter_map(|step| {
             let (looks, hop) = (step.usage.hops.looks as f64, same(step, hop)?);
             Some([looks * hop.outstanding(), looks * hop.connections])
