@@ -2,6 +2,7 @@
 
 pub(super) mod elsewhere;
 mod lacking;
+mod mistakes;
 mod users;
 
 use std::{
@@ -193,98 +194,6 @@ fn everything_a_program_started_ends_with_it_and_with_nstar() {
             fs::read_dir(place.path("tmp")).expect("a folder").count() == 0
         });
     }
-}
-
-#[test]
-fn mistakes_in_an_experiment_are_told_with_file_line_and_the_nearest_name() {
-    let place = Place::beside_others();
-    for (from, to, words) in [
-        ("\"${sleep}\"]", "\"${slep}\"]", ["mine.toml:34", "unknown name `slep`, did you mean `sleep`?"]),
-        ("users = 2", "user = 2", ["mine.toml", "needs `users`"]),
-        (
-            "users = 2",
-            "users = 2\nscenario = \"[[request]]\\npath = '/${slep}'\"",
-            ["line 2 of it: unknown", "`slep`, did you mean `sleep`?"],
-        ),
-        (
-            "ports = [\"web\"]",
-            "port = [\"web\"]",
-            ["mine.toml:3", "unknown key `port` in [[process]], did you mean `ports`?"],
-        ),
-        ("sleep = [1, 20]", "sleep = []", ["mine.toml:9", "a list of at least one value"]),
-        ("sleep = [1, 20]", "", ["mine.toml:8", "a table of lists, such as workers = [1, 2, 4]"]),
-        ("sleep = [1, 20]", "sleep = [1]", ["mine.toml:8", "one alone is compared with nothing"]),
-        ("sleep = [1, 20]", "sleep = [1, 1]", ["mine.toml:8", "1 is there twice"]),
-        ("users = 2", "users = [2, 1]", ["mine.toml:3", "an ascending list"]),
-        (
-            "title",
-            "titel",
-            [
-                "mine.toml:2",
-                "needs `title`: what it shows, in one line; it has `titel`, did you mean `title`?",
-            ],
-        ),
-        ("command = ", "comand = ", ["mine.toml:34", "it has `comand`, did you mean `command`?"]),
-        ("\"python3\"", "\"no-such-python\"", ["mine.toml:34", "`no-such-python` not found beside nstar"]),
-        ("\"python3\"", "\"./no-such-python\"", ["mine.toml:34", "/no-such-python is not there"]),
-        (
-            "print(\"ready ${log}\"",
-            "print(\"ready ${lgo}\"",
-            ["mine.toml:28", "unknown name `lgo`, did you mean `log`? Expected one of"],
-        ),
-        (
-            "ports = [\"web\"]",
-            "ports = [\"web\"]\nenvironment = { A = \"${sleep}\", B = \"${slep}\" }",
-            ["mine.toml:36", "unknown name `slep`"],
-        ),
-        (
-            "ports = [\"web\"]",
-            "ports = [\"web\"]\nprocessors = 100",
-            ["mine.toml:34", "`processors` must be at most"],
-        ),
-        ("ports = [\"web\"]", "ports = [\"web\"]\nprocessors = [0, 1000]", ["mine.toml:34", "may use"]),
-        ("ports = [\"web\"]", "ports = [\"web\"]\nprocessors = \"half\"", ["mine.toml:34", "how many"]),
-        ("connections = \"per-request\"", "each = \"sleper\"", ["mine.toml:3", "did you mean `sleeper`?"]),
-        ("name = \"sleeper\"", "name = \"sleeper\"\ncount = \"1000\"", ["mine.toml:3", "from 1 to 64"]),
-        ("time = \"1s\"", "confirm = \"no\"", ["mine.toml:3", "`confirm` must be true or false"]),
-        ("time = \"1s\"", "confrim = false", ["mine.toml:3", "did you mean `confirm`?"]),
-        ("time = \"1s\"", "baseline = \"2O\"", ["mine.toml:3", "unknown variant `2O`, did you mean `20`?"]),
-        ("log = \"\"", "lgo = \"\"\nlog = \"\"", ["mine.toml:6", "`lgo` must be used"]),
-        ("\"${sleep}\"]", "\"5\"]", ["mine.toml:9", "nothing names `${sleep}`"]),
-        (
-            "ports = [\"web\"]",
-            "ports = [\"web\"]\nwhen = { sleep = [\"1\", \"2O\"] }",
-            ["mine.toml:3", "unknown value `2O`, did you mean `20`?"],
-        ),
-    ] {
-        let outcome = experiment(&place, &replaced(&[(from, to)]), &[]).run().exits(2);
-        words.iter().fold(outcome, |outcome, word| outcome.complains(word));
-        assert!(!place.path("mine.json").exists());
-    }
-    // Those of the generator are not for programs; that showed only once everything had been made.
-    let status = fs::read_to_string("/proc/self/status").expect("its status");
-    let mask = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:")).expect("its processors");
-    let cores: u32 = mask.chars().filter_map(|digit| digit.to_digit(16)).map(u32::count_ones).sum();
-    if cores > 1 {
-        let all = format!("ports = [\"web\"]\nprocessors = {cores}");
-        let outcome = experiment(&place, &replaced(&[("ports = [\"web\"]", &all)]), &[]).run();
-        outcome.exits(2).complains("mine.toml:34").complains("--share-cores");
-    }
-    experiment(&place, SLEEPER, &["--set", "lgo=x"])
-        .run()
-        .exits(2)
-        .complains("--set: unknown value `lgo`, did you mean `log`?");
-    experiment(&place, SLEEPER, &["--set", "sleep=3"]).run().exits(2).complains("varies it");
-    let large =
-        replaced(&[("[[work]]", "[[data]]\nfolder = \"data\"\nfiles = 60\nsize = \"1 GB\"\n\n[[work]]")]);
-    fs::create_dir_all(place.path("tmp")).expect("a folder");
-    place.write("mine.toml", large.replace("1 GB", "2 GB"));
-    place.nstar(["experiment", "mine.toml"]).run().exits(2).complains("few enough for");
-    place
-        .nstar(["experiment", "no-such.toml"])
-        .run()
-        .exits(2)
-        .complains("cannot read the experiment no-such.toml");
 }
 
 /// Before each step the reset runs; afterwards the proof reads what clients were told.

@@ -76,114 +76,144 @@ pub(crate) fn run_role() {
     };
     match words[0] {
         "listen" | "listen-again" => serve(&announce),
-        "call" => {
-            let call = TcpStream::connect(words[2]).unwrap();
-            serve(&announce);
-            drop(call);
-        }
-        "call-unix" => {
-            let call = UnixStream::connect(words[2]).unwrap();
-            serve(&announce);
-            drop(call);
-        }
-        "listen-unix" => {
-            let unix = UnixListener::bind(words[2]).unwrap();
-            let accepted = thread::spawn(move || (unix.accept(), unix));
-            serve(&announce);
-            drop(accepted);
-        }
-        "call-later" => {
-            announce();
-            // Each line on standard input is an address to call; the calls stay open.
-            let lines = std::io::stdin().lines().map_while(Result::ok);
-            let calls: Vec<TcpStream> = lines.map(|line| TcpStream::connect(line).unwrap()).collect();
-            drop(calls);
-        }
-        "fork" => {
-            let mut worker = Command::new("sleep").arg("30").spawn().unwrap();
-            serve(&announce);
-            worker.kill().unwrap();
-            worker.wait().unwrap();
-        }
-        "send" => {
-            let listener = listener.try_clone().unwrap();
-            thread::spawn(move || send_to_all(&listener));
-            serve(&announce);
-        }
-        "share" => {
-            let stdin = Stdio::from(OwnedFd::from(listener.try_clone().unwrap()));
-            let mut worker = Command::new("sleep").arg("30").stdin(stdin).spawn().unwrap();
-            serve(&announce);
-            worker.kill().unwrap();
-            worker.wait().unwrap();
-        }
-        "burn" => {
-            thread::spawn(burn);
-            serve(&announce);
-        }
-        "hash" => {
-            for name in ["hash-1", "hash-2"] {
-                thread::Builder::new().name(name.to_owned()).spawn(burn).unwrap();
-            }
-            serve(&announce);
-        }
-        "queue" => {
-            let mutex = Mutex::new(());
-            let held = mutex.lock().unwrap();
-            thread::scope(|threads| {
-                (0..5).for_each(|_| drop(threads.spawn(|| drop(mutex.lock()))));
-                serve(&announce);
-                drop(held);
-            });
-        }
-        "park" => {
-            (0..5).for_each(|_| drop(thread::spawn(thread::park)));
-            serve(&announce);
-        }
-        "crowd" => {
-            let small = || thread::Builder::new().stack_size(16 << 10);
-            // Fewer where the host allows no more.
-            let parked = (0..10_000).map_while(|_| small().spawn(thread::park).ok()).count();
-            assert!(parked > 1_000, "this host allows {parked} threads");
-            thread::Builder::new().name("hash-1".to_owned()).spawn(burn).unwrap();
-            serve(&announce);
-        }
-        "sleep" => {
-            (0..5).for_each(|_| drop(thread::spawn(|| thread::sleep(Duration::from_secs(3_600)))));
-            serve(&announce);
-        }
-        "queue-anew" => {
-            let mutex = Mutex::new(());
-            thread::scope(|threads| {
-                // All of them are new five times a second.
-                threads.spawn(|| {
-                    loop {
-                        let held = mutex.lock().unwrap();
-                        let waiting: Vec<_> = (0..5).map(|_| threads.spawn(|| drop(mutex.lock()))).collect();
-                        thread::sleep(Duration::from_millis(200));
-                        drop(held);
-                        waiting.into_iter().for_each(|thread| thread.join().unwrap());
-                    }
-                });
-                serve(&announce);
-                std::process::exit(0);
-            });
-        }
-        "churn" => {
-            thread::spawn(|| {
-                loop {
-                    thread::spawn(burn_briefly).join().unwrap();
-                }
-            });
-            serve(&announce);
-        }
-        "reap" => {
-            thread::spawn(spawn_burners);
-            serve(&announce);
-        }
+        "call" => call(words[2], &announce),
+        "call-unix" => call_unix(words[2], &announce),
+        "listen-unix" => listen_unix(words[2], &announce),
+        "call-later" => call_later(&announce),
+        "fork" => fork(&announce),
+        "send" => send(&listener, &announce),
+        "share" => share(&listener, &announce),
+        "burn" => serve_beside(burn, &announce),
+        "hash" => hash(&announce),
+        "queue" => queue(&announce),
+        "park" => park(&announce),
+        "crowd" => crowd(&announce),
+        "sleep" => sleep(&announce),
+        "queue-anew" => queue_anew(&announce),
+        "churn" => serve_beside(churn, &announce),
+        "reap" => serve_beside(spawn_burners, &announce),
         other => panic!("no role {other}"),
     }
     drop(listener);
+}
+
+/// Announces where the child listens, and stays until its parent ends it.
+fn serve(announce: &dyn Fn()) {
+    announce();
+    // Ends with the parent, however that ends.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// Serves while another thread works.
+fn serve_beside(work: fn(), announce: &dyn Fn()) {
+    thread::spawn(work);
+    serve(announce);
+}
+
+/// Serves while a worker process runs, and ends that afterwards.
+fn serve_with(mut worker: Child, announce: &dyn Fn()) {
+    serve(announce);
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
+fn call(addr: &str, announce: &dyn Fn()) {
+    let call = TcpStream::connect(addr).unwrap();
+    serve(announce);
+    drop(call);
+}
+
+fn call_unix(path: &str, announce: &dyn Fn()) {
+    let call = UnixStream::connect(path).unwrap();
+    serve(announce);
+    drop(call);
+}
+
+fn listen_unix(path: &str, announce: &dyn Fn()) {
+    let unix = UnixListener::bind(path).unwrap();
+    let accepted = thread::spawn(move || (unix.accept(), unix));
+    serve(announce);
+    drop(accepted);
+}
+
+/// Each line on standard input is an address to call; the calls stay open.
+fn call_later(announce: &dyn Fn()) {
+    announce();
+    let lines = std::io::stdin().lines().map_while(Result::ok);
+    let calls: Vec<TcpStream> = lines.map(|line| TcpStream::connect(line).unwrap()).collect();
+    drop(calls);
+}
+
+fn fork(announce: &dyn Fn()) {
+    serve_with(Command::new("sleep").arg("30").spawn().unwrap(), announce);
+}
+
+fn send(listener: &TcpListener, announce: &dyn Fn()) {
+    let listener = listener.try_clone().unwrap();
+    thread::spawn(move || send_to_all(&listener));
+    serve(announce);
+}
+
+/// Shares the listening socket with a worker process.
+fn share(listener: &TcpListener, announce: &dyn Fn()) {
+    let stdin = Stdio::from(OwnedFd::from(listener.try_clone().unwrap()));
+    serve_with(Command::new("sleep").arg("30").stdin(stdin).spawn().unwrap(), announce);
+}
+
+fn hash(announce: &dyn Fn()) {
+    for name in ["hash-1", "hash-2"] {
+        thread::Builder::new().name(name.to_owned()).spawn(burn).unwrap();
+    }
+    serve(announce);
+}
+
+/// Five threads wait for a lock.
+fn queue(announce: &dyn Fn()) {
+    let mutex = Mutex::new(());
+    let held = mutex.lock().unwrap();
+    thread::scope(|threads| {
+        (0..5).for_each(|_| drop(threads.spawn(|| drop(mutex.lock()))));
+        serve(announce);
+        drop(held);
+    });
+}
+
+fn park(announce: &dyn Fn()) {
+    (0..5).for_each(|_| drop(thread::spawn(thread::park)));
+    serve(announce);
+}
+
+/// One thread among thousands uses the processor.
+fn crowd(announce: &dyn Fn()) {
+    let small = || thread::Builder::new().stack_size(16 << 10);
+    // Fewer where the host allows no more.
+    let parked = (0..10_000).map_while(|_| small().spawn(thread::park).ok()).count();
+    assert!(parked > 1_000, "this host allows {parked} threads");
+    thread::Builder::new().name("hash-1".to_owned()).spawn(burn).unwrap();
+    serve(announce);
+}
+
+fn sleep(announce: &dyn Fn()) {
+    (0..5).for_each(|_| drop(thread::spawn(|| thread::sleep(Duration::from_secs(3_600)))));
+    serve(announce);
+}
+
+/// Five threads wait for a lock, all of them new five times a second.
+fn queue_anew(announce: &dyn Fn()) {
+    let mutex = Mutex::new(());
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            loop {
+                let held = mutex.lock().unwrap();
+                let waiting: Vec<_> = (0..5).map(|_| threads.spawn(|| drop(mutex.lock()))).collect();
+                thread::sleep(Duration::from_millis(200));
+                drop(held);
+                waiting.into_iter().for_each(|thread| thread.join().unwrap());
+            }
+        });
+        serve(announce);
+        std::process::exit(0);
+    });
 }
 
 /// Listens at a port that was free a moment ago. The system may have given it to another test meanwhile.
@@ -197,12 +227,6 @@ fn bound_again(addr: &str) -> TcpListener {
     }
 }
 
-fn serve(announce: &dyn Fn()) {
-    announce();
-    // Ends with the parent, however that ends.
-    let _ = std::io::stdin().read_to_end(&mut Vec::new());
-}
-
 fn burn() {
     let mut sum = 0u64;
     loop {
@@ -212,6 +236,13 @@ fn burn() {
 
 fn burn_briefly() {
     (0..500_000u64).fold(0, |sum, next| std::hint::black_box(sum ^ next));
+}
+
+/// Short-lived threads that each use a little CPU time.
+fn churn() {
+    loop {
+        thread::spawn(burn_briefly).join().unwrap();
+    }
 }
 
 /// Sends to each connection in turn until it is closed.

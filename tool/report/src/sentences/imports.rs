@@ -2,47 +2,37 @@
 
 use import::{LeftOut, Why};
 
+const BODIES: &str = "bodies are as they were: look whether they hold a secret that no name tells";
+const ORDER: &str = "the order of the requests and the pauses between them are not kept: users pick requests by \
+                     weight, and --think sets pauses";
+const NO_SERVER: &str = "the description names no server: add a line base = \"http://HOST:PORT\"";
+const INSECURE: &str = "the scenario does not say that any certificate will do: give -k to nstar";
+
 /// What a scenario does not have, or has in another form.
 pub(crate) fn left_out(what: &LeftOut) -> String {
     match what {
         LeftOut::Secret { name, variable } => {
             format!("the secret `{name}` is not in the file: set it before a run with `export {variable}=..`")
         }
-        LeftOut::SharedVariable { name, variable, others } => format!(
-            "{others} more texts of the secret `{name}` have no variable of their own: ${variable} is sent in place of each"
-        ),
+        LeftOut::SharedVariable { name, variable, others } => shared_variable(name, variable, *others),
         LeftOut::SecretInBody { request, name } => {
             format!("the body of `{request}` holds `{name}`, which may be a secret, as it was")
         }
         LeftOut::SecretInParameter { parameter, name } => {
             format!("an example of `{parameter}` holds `{name}`, which may be a secret, as it was")
         }
-        LeftOut::Examples { parameter, others } => format!(
-            "`{parameter}` is always its first example: with a secret in one, {others} more cannot be drawn from"
-        ),
-        LeftOut::Bodies => {
-            "bodies are as they were: look whether they hold a secret that no name tells".to_owned()
-        }
-        LeftOut::OtherServer { server, requests } => {
-            format!("{} to {server} left out", requests_of(*requests))
-        }
-        LeftOut::NotHttp { requests } => {
-            format!("{} of other protocols than HTTP left out", requests_of(*requests))
-        }
-        LeftOut::Unanswered { requests } => {
-            format!("{} without an answer of a server left out", requests_of(*requests))
-        }
+        LeftOut::Examples { parameter, others } => examples(parameter, *others),
+        LeftOut::Bodies => BODIES.to_owned(),
+        LeftOut::OtherServer { server, requests } => requests_of(*requests, &format!("to {server} left out")),
+        LeftOut::NotHttp { requests } => requests_of(*requests, "of other protocols than HTTP left out"),
+        LeftOut::Unanswered { requests } => requests_of(*requests, "without an answer of a server left out"),
         LeftOut::Request { request, why } => format!("`{request}` left out: {}", reason(*why)),
         LeftOut::Headers { names } => {
             format!("headers of one connection or one browser left out: {}", names.join(", "))
         }
-        LeftOut::Order => {
-            "the order of the requests and the pauses between them are not kept: users pick requests by \
-             weight, and --think sets pauses"
-                .to_owned()
-        }
+        LeftOut::Order => ORDER.to_owned(),
         LeftOut::Version { requests } => {
-            format!("{} made over HTTP/2 or HTTP/3 will be sent over HTTP/1.1", requests_of(*requests))
+            requests_of(*requests, "made over HTTP/2 or HTTP/3 will be sent over HTTP/1.1")
         }
         LeftOut::Expected { request, status } => {
             format!("`{request}` was answered with status {status}, which counts as success (`expect`)")
@@ -52,12 +42,8 @@ pub(crate) fn left_out(what: &LeftOut) -> String {
             format!("`{value}` is made up: put values under [values] that the server knows")
         }
         LeftOut::Optional { parameters } => format!("optional parameters left out: {parameters}"),
-        LeftOut::Changes { requests } => {
-            format!("{} may change or delete what the server keeps", requests_of(*requests))
-        }
-        LeftOut::NoServer => {
-            "the description names no server: add a line base = \"http://HOST:PORT\"".to_owned()
-        }
+        LeftOut::Changes { requests } => requests_of(*requests, "may change or delete what the server keeps"),
+        LeftOut::NoServer => NO_SERVER.to_owned(),
         LeftOut::Servers { others } => {
             format!("the first server of the description is taken, of {}: --base names another", others + 1)
         }
@@ -67,11 +53,7 @@ pub(crate) fn left_out(what: &LeftOut) -> String {
         LeftOut::OwnServers { requests } => {
             format!("requests described with servers of their own, which go to the one above: {requests}")
         }
-        LeftOut::References { to } => format!(
-            "references that lead to another file, to nothing or back to themselves left out: {} (put a \
-             description of several files into one first, such as with `redocly bundle`)",
-            some_of(to)
-        ),
+        LeftOut::References { to } => references(to),
         LeftOut::Body { request, why } => {
             format!("the body of `{request}`, which is optional, left out: {}", reason(*why))
         }
@@ -81,14 +63,32 @@ pub(crate) fn left_out(what: &LeftOut) -> String {
         LeftOut::MadeUp { requests } => {
             format!("requests with bodies made up from schemas, which the server may not take: {requests}")
         }
-        LeftOut::Copies { requests } => format!(
-            "{} left out: what they share with others would be copied to more than 16 MiB",
-            requests_of(*requests)
+        LeftOut::Copies { requests } => requests_of(
+            *requests,
+            "left out: what they share with others would be copied to more than 16 MiB",
         ),
-        LeftOut::Insecure => {
-            "the scenario does not say that any certificate will do: give -k to nstar".to_owned()
-        }
+        LeftOut::Insecure => INSECURE.to_owned(),
     }
+}
+
+fn shared_variable(name: &str, variable: &str, others: usize) -> String {
+    format!(
+        "{others} more texts of the secret `{name}` have no variable of their own: ${variable} is sent in place of each"
+    )
+}
+
+fn examples(parameter: &str, others: usize) -> String {
+    format!(
+        "`{parameter}` is always its first example: with a secret in one, {others} more cannot be drawn from"
+    )
+}
+
+fn references(to: &[String]) -> String {
+    format!(
+        "references that lead to another file, to nothing or back to themselves left out: {} (put a \
+         description of several files into one first, such as with `redocly bundle`)",
+        some_of(to)
+    )
 }
 
 fn reason(why: Why) -> &'static str {
@@ -112,8 +112,9 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-fn requests_of(count: usize) -> String {
-    if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
+/// How many requests, and what is said of them.
+fn requests_of(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 request {what}") } else { format!("{count} requests {what}") }
 }
 
 #[cfg(test)]

@@ -1,72 +1,42 @@
 //! Sentences about users that wait while nothing is busy.
 
-use analysis::run::WaitingEvidence as Seen;
+use analysis::run::{Processes, WaitingEvidence as Seen};
 
 use super::holders::{processes, subject};
 use super::{at_saturation, experiments};
 use crate::number::{count, percent, quantity, tenths, time};
 use crate::words::users;
 
+const ONE_SERVED: &str = "About one request is served at a time while nothing is busy: a lock, or a single worker that \
+                          waits for something.";
+const HOST_BUSY_FOR_OTHERS: &str = "Others kept the processors of this host busy, but the server and the generator \
+                                    hardly waited for one.";
+
 pub(super) fn sentence(seen: &Seen) -> String {
     match seen {
-        Seen::MemoryShort { pressure, swapped_in_per_s, users } => format!(
-            "Some task waited for memory {} of the time, and {} pages per second came back from swap, {}.",
-            percent(*pressure),
-            quantity(*swapped_in_per_s),
-            at_saturation(*users)
-        ),
-        Seen::OneServed => {
-            "About one request is served at a time while nothing is busy: a lock, or a single worker that \
-                            waits for something."
-                .to_owned()
+        Seen::MemoryShort { pressure, swapped_in_per_s, users } => {
+            memory_short(*pressure, *swapped_in_per_s, *users)
         }
-        Seen::OneServedBeside { at_a_time } => format!(
-            "About {} requests are under way at a time while nothing is busy: one of them in a lock, or with a single \
-             worker, and the others in work that waits for nobody.",
-            quantity(*at_a_time)
-        ),
+        Seen::OneServed => ONE_SERVED.to_owned(),
+        Seen::OneServedBeside { at_a_time } => one_served_beside(*at_a_time),
         Seen::SeveralServed { at_a_time } => several_served(&quantity(at_a_time.round())),
-        Seen::ServedByLittle { throughput_per_s, alone_us, at_a_time } => format!(
-            "By Little's law: {} req/s at most, times {} for a request that waits for no other, is {} requests at a time.",
-            quantity(*throughput_per_s),
-            time(*alone_us),
-            quantity(*at_a_time)
-        ),
-        Seen::HeldBack { held_back, at_a_time } => format!(
-            "Of these, {} only wait for the client to acknowledge the first part of their response, which leaves {}.",
-            quantity(*held_back),
-            quantity(*at_a_time)
-        ),
+        Seen::ServedByLittle { throughput_per_s, alone_us, at_a_time } => {
+            served_by_little(*throughput_per_s, *alone_us, *at_a_time)
+        }
+        Seen::HeldBack { held_back, at_a_time } => held_back_of(*held_back, *at_a_time),
         Seen::Contention { compared, workers } => experiments::contention(compared, *workers),
         Seen::Pausing(compared) => experiments::pausing(compared),
         Seen::NumberServed { at_a_time } => number_served(*at_a_time, seen.is_one_at_a_time()),
-        Seen::AloneAtTheDisk { of, waiting } => format!(
-            "With one user {} was found waiting for a disk in {} of the samples, and no watched disk is full: it may be \
-             a disk behind a network, or a limit that cannot be seen from here.",
-            processes(of),
-            percent(*waiting)
-        ),
+        Seen::AloneAtTheDisk { of, waiting } => alone_at_the_disk(of, *waiting),
         Seen::BusiestHadRoom { resource, busy } => {
             format!("{} was the busiest resource, at only {}.", subject(resource), percent(*busy))
         }
-        Seen::HostBusyForOthers => {
-            "Others kept the processors of this host busy, but the server and the generator \
-                                    hardly waited for one."
-                .to_owned()
-        }
-        Seen::NothingAnswered { share, longest_us, users } => format!(
-            "{} of the time nobody was answered, for up to {} at a stretch, {}.",
-            percent(*share),
-            time(*longest_us),
-            at_saturation(*users)
-        ),
+        Seen::HostBusyForOthers => HOST_BUSY_FOR_OTHERS.to_owned(),
+        Seen::NothingAnswered { share, longest_us, users } => nothing_answered(*share, *longest_us, *users),
         Seen::RequestsRejected { requests, too_many, throughput_per_s, users } => {
             rejected([*requests, *too_many], *throughput_per_s, *users)
         }
-        Seen::InService { requests } => format!(
-            "By Little's law {} of the accepted requests were in service on average.",
-            quantity(*requests)
-        ),
+        Seen::InService { requests } => in_service(*requests),
         Seen::FellWithUsers { from_users, from_per_s, to_users, to_per_s } => {
             fell((*from_users, *from_per_s), (*to_users, *to_per_s))
         }
@@ -95,6 +65,23 @@ pub(super) fn sentence(seen: &Seen) -> String {
     }
 }
 
+fn memory_short(pressure: f64, swapped_in_per_s: f64, users: u32) -> String {
+    format!(
+        "Some task waited for memory {} of the time, and {} pages per second came back from swap, {}.",
+        percent(pressure),
+        quantity(swapped_in_per_s),
+        at_saturation(users)
+    )
+}
+
+fn one_served_beside(at_a_time: f64) -> String {
+    format!(
+        "About {} requests are under way at a time while nothing is busy: one of them in a lock, or with a single \
+         worker, and the others in work that waits for nobody.",
+        quantity(at_a_time)
+    )
+}
+
 fn several_served(workers: &str) -> String {
     format!(
         "About {workers} requests are served at a time while nothing is busy: a pool of {workers} workers, or a limit of \
@@ -102,10 +89,51 @@ fn several_served(workers: &str) -> String {
     )
 }
 
+fn served_by_little(throughput_per_s: f64, alone_us: f64, at_a_time: f64) -> String {
+    format!(
+        "By Little's law: {} req/s at most, times {} for a request that waits for no other, is {} requests at a time.",
+        quantity(throughput_per_s),
+        time(alone_us),
+        quantity(at_a_time)
+    )
+}
+
+/// Requests of those served at a time, `at_a_time` on average.
+fn held_back_of(held_back: f64, at_a_time: f64) -> String {
+    format!(
+        "Of these, {} only wait for the client to acknowledge the first part of their response, which leaves {}.",
+        quantity(held_back),
+        quantity(at_a_time)
+    )
+}
+
 fn number_served(at_a_time: f64, is_one: bool) -> String {
     let number =
         if is_one { "one request was".to_owned() } else { format!("{} requests were", tenths(at_a_time)) };
     format!("About {number} served at a time (by Little's law, from the shortest mean response time).")
+}
+
+/// Processes, and the share of the samples that found them waiting.
+fn alone_at_the_disk(of: &Processes, waiting: f64) -> String {
+    format!(
+        "With one user {} was found waiting for a disk in {} of the samples, and no watched disk is full: it may be \
+         a disk behind a network, or a limit that cannot be seen from here.",
+        processes(of),
+        percent(waiting)
+    )
+}
+
+fn nothing_answered(share: f64, longest_us: f64, users: u32) -> String {
+    format!(
+        "{} of the time nobody was answered, for up to {} at a stretch, {}.",
+        percent(share),
+        time(longest_us),
+        at_saturation(users)
+    )
+}
+
+fn in_service(requests: f64) -> String {
+    format!("By Little's law {} of the accepted requests were in service on average.", quantity(requests))
 }
 
 /// How many requests were rejected, and how many of them as too many.
