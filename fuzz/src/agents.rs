@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use agent::protocol::{Command, Commands, Greeting, Packer, Report, Reports, command};
+use agent::protocol::{Command, Commands, Greeting, Packer, Profiled, Report, Reports, command};
 
 /// Most pieces that a stream comes in.
 const PIECES_MAX: usize = 64;
@@ -74,12 +74,25 @@ fn read<R>(
 
 /// Packs a report and unpacks it, which must not change it.
 fn report_again(report: &Report) -> u64 {
+    if let Report::Profiled(profiled) = report {
+        is_fit_to_be_shown(profiled);
+    }
     let Some(packed) = Packer::default().pack(report) else { return 0 };
     let mut reports = Reports::default();
     reports.push(&packed);
     let (again, _) = reports.next_report().expect("what was packed can be read").expect("all of it");
     assert_eq!(Packer::default().pack(&again).as_ref(), Some(&packed), "it arrives changed");
     hash(&packed)
+}
+
+/// What is believed of a profile of one tier can be drawn.
+fn is_fit_to_be_shown(profiled: &Profiled) {
+    let Some(told) = profiled.clone().into_host(&[Default::default()]) else { return };
+    for tier in &told.tiers {
+        tier.functions.iter().for_each(|function| is_shown(&function.name));
+        let is_there = |call: &u32| (*call as usize) < tier.functions.len();
+        assert!(tier.stacks.iter().flat_map(|stack| &stack.calls).all(is_there), "a call of no function");
+    }
 }
 
 fn command_again(read: &Command) -> u64 {

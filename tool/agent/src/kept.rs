@@ -100,7 +100,7 @@ impl Kept {
             Report::Watching(found) => self.watching = (self.watching.0 + 1, found),
             Report::Unseen(unseen) => self.add_unseen(unseen),
             Report::Facts(facts) => self.facts = (self.facts.0 + 1, bounded(*facts)),
-            Report::Profiled(profiled) => self.profiles.1 = Some(profiled.bounded()),
+            Report::Profiled(profiled) => self.profiles.1 = Some(profiled),
             Report::Sample(sample) => self.add_sample(*sample, now_us),
             Report::Look(look) => self.add_look(look, now_us),
             Report::Pong(number, far_us) => self.add_pong(number, far_us, now_us),

@@ -1,7 +1,7 @@
 //! The near end: starts an agent somewhere, asks it, and keeps what it says.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use analysis::counters::{Counters, ServerAddress, ThreadLook};
 use analysis::doctor::Facts;
@@ -13,6 +13,7 @@ use crate::endpoint::Endpoint;
 use crate::kept::Kept;
 use crate::link::{ANSWER_PATIENCE, Link};
 use crate::open::Ended;
+use crate::patience::Patience;
 use crate::protocol::{About, Command, NotFound, ProfileOrder, TIERS_MAX};
 use crate::ssh::BySsh;
 use crate::trouble::StartError;
@@ -80,6 +81,14 @@ impl Observer {
         answered.then(|| shared.lock().facts.1.clone())
     }
 
+    /// The same, and waits only as long as the patience lasts.
+    #[must_use]
+    pub fn facts_within(&self, Asked(before): Asked, patience: &Patience<'_>) -> Option<Facts> {
+        let shared = &self.link.stream.shared;
+        let answered = shared.wait_unless_stopped(patience, |kept| kept.facts.0 > before);
+        answered.then(|| shared.lock().facts.1.clone())
+    }
+
     /// Has it sample tiers that it watches, for at most this long, and does not wait for that. What was asked for before is
     /// given up.
     #[must_use]
@@ -101,20 +110,24 @@ impl Observer {
         self.link.stream.ask(Command::EndProfile);
     }
 
-    /// Waits until then for what was sampled.
+    /// Waits for what was sampled as long as the patience lasts. What has come already is taken in any case.
     ///
     /// # Errors
     /// Why it is not known: the agent does not tell it, or tells what cannot be.
-    pub fn profiled(&self, asked: &ProfileAsked, until: Instant) -> Result<HostProfile, ProfileTrouble> {
+    pub fn profiled(
+        &self,
+        asked: &ProfileAsked,
+        patience: &Patience<'_>,
+    ) -> Result<HostProfile, ProfileTrouble> {
         let shared = &self.link.stream.shared;
         let is_told =
             |kept: &Kept| kept.profiles.1.as_ref().is_some_and(|profiled| profiled.number == asked.number);
-        if shared.wait_until(until.saturating_duration_since(Instant::now()), is_told) {
+        if shared.wait_unless_stopped(patience, is_told) {
             let told = shared.lock().profiles.1.take();
             return told.and_then(|told| told.into_host(&asked.tiers)).ok_or(ProfileTrouble::Malformed);
         }
         let has_ended = shared.lock().ended.is_some();
-        let waited_s = u32::try_from(PROFILE_PATIENCE.as_secs()).ok().filter(|_| !has_ended);
+        let waited_s = u32::try_from(patience.waited().as_secs()).ok().filter(|_| !has_ended);
         Err(ProfileTrouble::NotAnswered { waited_s })
     }
 

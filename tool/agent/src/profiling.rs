@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-use analysis::profile::Tier;
+use analysis::profile::{HostProfile, Tier};
+use analysis::run::ProfileTrouble;
 use observe::{Profiling as Sampling, ProgramTables};
 
-use crate::protocol::{Missing, ProfileOrder, Profiled, Report, TIERS_MAX};
+use crate::protocol::{ProfileOrder, Profiled, Report, TIERS_MAX};
 use crate::serve::Output;
 use crate::stream::named;
 
@@ -75,20 +76,20 @@ fn profile(
     (told, output): (&Receiver<Next>, &Output),
 ) -> Option<Next> {
     let ProfileOrder { number, most_ms, tiers } = order;
-    let tell = |profiled| {
+    let tell = |sampled: HostProfile| {
         // Whoever reads nothing any more has ended the stream.
-        let _ = output.report(&Report::Profiled(Box::new(profiled)));
+        let _ = output.report(&Report::Profiled(Profiled::new(number, sampled)));
         told.recv().ok()
     };
-    let Some(tables) = tables else { return tell(Profiled::without(number, Missing::NotBuilt)) };
+    let Some(tables) = tables else { return tell(HostProfile::without(ProfileTrouble::NotBuilt)) };
     let tiers = tiers.into_iter().map(|pids| Tier { pids, ..Tier::default() }).collect();
     let most = Duration::from_millis(most_ms.into()).min(MOST);
     let sampling = Sampling::start(tiers, most, tables);
     if !sampling.is_under_way() {
-        return tell(Profiled::new(number, sampling.finish()));
+        return tell(sampling.finish());
     }
     match told.recv_timeout(most) {
-        Ok(Next::End) | Err(RecvTimeoutError::Timeout) => tell(Profiled::new(number, sampling.finish())),
+        Ok(Next::End) | Err(RecvTimeoutError::Timeout) => tell(sampling.finish()),
         Ok(another @ Next::Begin(_)) => {
             sampling.abandon();
             Some(another)

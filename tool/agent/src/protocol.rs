@@ -21,14 +21,12 @@ pub use message::{
 };
 pub use packing::{Packer, Unpacker};
 pub(crate) use profile::TIERS_MAX;
-pub use profile::{
-    Called, Cut, Hottest, Missing, OnCpu, PROFILE_BYTES_MAX, ProfileOrder, Profiled, Sleepers, Slept, Waited,
-};
+pub use profile::{PROFILE_BYTES_MAX, ProfileOrder, Profiled};
 
 /// The version of what passes over the stream. It changes with any message, and with any type of
-/// [`analysis::counters`], [`analysis::ticks`], [`analysis::doctor::Facts`], [`analysis::run::Stack`] or [`load::Plan`]: a test
-/// holds the bytes of an example.
-pub const PROTOCOL: u32 = 8;
+/// [`analysis::counters`], [`analysis::ticks`], [`analysis::doctor::Facts`], [`analysis::profile::HostProfile`] or
+/// [`load::Plan`]: a test holds the bytes of an example.
+pub const PROTOCOL: u32 = 9;
 
 /// Reasons why what came over the stream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -271,7 +271,9 @@ impl Output {
 fn not_found(error: ObserveError) -> NotFound {
     match error {
         ObserveError::NotLocal(address) => NotFound::NotLocal(address),
-        ObserveError::NotListening(address) => NotFound::NotListening(address),
+        ObserveError::NotListening(address) | ObserveError::TranslationUnread(address) => {
+            NotFound::NotListening(address)
+        }
         ObserveError::PermissionDenied(address) => NotFound::PermissionDenied(address),
         ObserveError::NoOwner(address) => NotFound::NoOwner(address),
         ObserveError::OwnProcess(address) => NotFound::OwnProcess(address),

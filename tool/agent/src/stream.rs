@@ -17,6 +17,7 @@ use observe::monotonic_us;
 
 use crate::kept::Kept;
 use crate::open::{Ended, Ways};
+use crate::patience::Patience;
 use crate::protocol::{self, Greeting, ProtocolError, Reports};
 
 /// Commands that wait to be written. A far end that takes none misses the others.
@@ -39,6 +40,9 @@ const STDERR_LINES: usize = 4;
 
 /// How long to wait for the last words of a command that ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// How often those who wait look whether to stop: a signal does not wake them.
+const STOP_CHECK: Duration = Duration::from_millis(20);
 
 /// What the threads share with whoever asks.
 #[derive(Debug)]
@@ -66,6 +70,18 @@ impl Shared {
         let waiting = |kept: &mut Kept| !holds(kept) && kept.ended.is_none();
         let waited = self.changed.wait_timeout_while(self.lock(), patience, waiting);
         holds(&waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// Waits until something holds, nothing more can come, or the patience is over. Returns whether it holds.
+    pub(crate) fn wait_unless_stopped(&self, patience: &Patience<'_>, holds: impl Fn(&Kept) -> bool) -> bool {
+        while !self.wait_until(patience.left().min(STOP_CHECK), &holds) {
+            let kept = self.lock();
+            if kept.ended.is_some() || !patience.lasts() {
+                // It may have come since, and have been the last.
+                return holds(&kept);
+            }
+        }
+        true
     }
 
     fn change(&self, change: impl FnOnce(&mut Kept)) {
@@ -333,7 +349,36 @@ pub(crate) fn last_lines(text: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    /// Longer than anybody waits for a test.
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    fn silent() -> Shared {
+        Shared { kept: Mutex::new(Kept::new(0)), changed: Condvar::new() }
+    }
+
+    #[test]
+    fn a_stop_while_something_is_waited_for_ends_the_waiting() {
+        let stop = AtomicBool::new(false);
+        let never = |_: &Kept| {
+            // Looked at once the waiting has begun, and not before.
+            stop.store(true, Ordering::Relaxed);
+            false
+        };
+        assert!(!silent().wait_unless_stopped(&Patience::begin(DAY, &stop), never));
+    }
+
+    #[test]
+    fn what_holds_already_is_found_after_a_stop_and_when_it_is_late() {
+        let stop = AtomicBool::new(true);
+        assert!(silent().wait_unless_stopped(&Patience::begin(DAY, &stop), |_| true));
+        let late = AtomicBool::new(false);
+        assert!(silent().wait_unless_stopped(&Patience::begin(Duration::ZERO, &late), |_| true));
+        assert!(!silent().wait_unless_stopped(&Patience::begin(Duration::ZERO, &late), |_| false));
+    }
 
     #[test]
     fn last_words_are_the_last_lines_in_one() {

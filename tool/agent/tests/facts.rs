@@ -3,9 +3,12 @@
 
 mod support;
 
-use agent::Observer;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
 use agent::protocol::{Command, Packer, Report};
 use agent::serve::{Uses, serve};
+use agent::{Observer, Patience};
 use analysis::doctor::{Facts, HostProcess, Subject, SubjectFacts};
 use analysis::run::AgentTrouble;
 
@@ -33,6 +36,18 @@ fn an_agent_tells_the_facts_of_its_host_and_none_of_a_generator() {
     assert!(first.sockets.listen_queue.is_some());
     assert!(second.at_us > first.at_us, "each is a look of its own");
     assert_eq!(observer.troubles(), []);
+}
+
+#[test]
+fn an_agent_that_does_not_answer_in_time_has_told_nothing() {
+    let silent = liar(|_| Vec::new());
+    let stop = AtomicBool::new(false);
+    let asked = silent.ask_for_facts();
+    assert_eq!(silent.facts_within(asked, &Patience::begin(Duration::from_millis(1), &stop)), None);
+    let honest = observer(|input, output| drop(serve(Uses::Observing, None, input, output)));
+    let asked = honest.ask_for_facts();
+    let patience = Patience::begin(Duration::from_secs(60), &stop);
+    assert!(honest.facts_within(asked, &patience).is_some_and(|told| !told.cpus.is_empty()));
 }
 
 #[test]

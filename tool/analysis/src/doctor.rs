@@ -17,11 +17,13 @@ use crate::run::HostName;
 /// Something that would spoil a measurement, or may.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
-    /// A process may open few files, and a connection is one.
+    /// Processes of a tier may open few files, and a connection is one.
     OpenFiles {
-        /// Whose limit it is.
+        /// The one whose limit is lowest.
         of: Subject,
-        /// The limit.
+        /// How many of the tier may open few.
+        processes: u32,
+        /// The lowest limit.
         limit: u64,
     },
     /// There are few local ports.
@@ -107,11 +109,13 @@ pub enum Fault {
         /// Share of their time, 0 to 1.
         share: f64,
     },
-    /// A cgroup limits the processors of a process.
+    /// Cgroups limit the processors of a tier's processes.
     Quota {
-        /// Whose limit it is.
+        /// The one whose limit is lowest.
         of: Subject,
-        /// How many.
+        /// How many of the tier are under a limit.
+        processes: u32,
+        /// The lowest limit, in processors.
         cores: f64,
     },
     /// Memory was read back from swap.
@@ -152,8 +156,10 @@ pub enum Fault {
     DebugServer {
         /// Its name.
         name: String,
-        /// Its number.
+        /// The number of one of its processes.
         pid: u32,
+        /// How many of its processes are.
+        processes: u32,
     },
     /// A fault of the server's network namespace, which is not that of whoever asks.
     Within {

@@ -7,7 +7,8 @@ use sweep::progress::Event;
 /// Notes what happened. Returns whether that is to be said in words, because nothing else shows it.
 pub(crate) fn note(known: &mut Known, event: &Event) -> bool {
     match event {
-        Event::UnexpectedStatus { .. }
+        Event::Advice { .. }
+        | Event::UnexpectedStatus { .. }
         | Event::Redirected { .. }
         | Event::NothingToKeep { .. }
         | Event::DatabaseUnwatched { .. }

@@ -110,6 +110,7 @@ fn around(event: &Around) -> (String, bool) {
 /// An event in words; none of those that only a view shows.
 pub fn words(event: &Event) -> String {
     match event {
+        Event::Advice { on, fault } => report::doctor::in_short(on, fault),
         Event::UnexpectedStatus { server, status } => progress::unexpected_status(*server, *status),
         Event::Redirected { server, status } => progress::redirected(*server, *status),
         Event::NothingToKeep { server } => progress::nothing_to_keep(*server),

@@ -51,12 +51,6 @@ impl View {
         Ok((view, interrupt))
     }
 
-    /// Says something that stays.
-    pub fn say(&self, line: &str) {
-        self.plain.say(line);
-        self.shared.say(line);
-    }
-
     /// Takes the view off the terminal, so that what follows stands alone.
     pub fn finish(&mut self) {
         if self.screen.take().is_some() {
@@ -100,7 +94,8 @@ impl View {
     fn is_kept(event: &Event) -> bool {
         matches!(
             event,
-            Event::UnexpectedStatus { .. }
+            Event::Advice { .. }
+                | Event::UnexpectedStatus { .. }
                 | Event::Redirected { .. }
                 | Event::NothingToKeep { .. }
                 | Event::DatabaseUnwatched { .. }

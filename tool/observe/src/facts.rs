@@ -5,6 +5,7 @@ mod sockets;
 
 use std::path::Path;
 
+use analysis::counters::Role;
 use analysis::doctor::{Check, Facts, HostProcess, Processor, Subject, SubjectFacts};
 
 use self::reader::Reader;
@@ -42,7 +43,7 @@ pub fn facts_in(paths: &KernelPaths, own: Pid, topology: Option<&Topology>) -> F
         huge_pages: chosen(&reader.text(Check::HugePages, &pages)),
         swapped_in_pages: named(&text(Check::Swapping, "vmstat"), "pswpin "),
         processes: processes(&reader, own, &servers),
-        subjects: subjects(&reader, generator, &servers),
+        subjects: subjects(&reader, generator, topology),
         sockets,
         server_network,
         listeners,
@@ -122,7 +123,11 @@ fn processes(reader: &Reader<'_>, own: Pid, servers: &[Pid]) -> Vec<HostProcess>
     reader.paths.processes().unwrap_or_default().into_iter().filter_map(of).collect()
 }
 
-fn subjects(reader: &Reader<'_>, generator: Option<Pid>, servers: &[Pid]) -> Vec<(Subject, SubjectFacts)> {
+fn subjects(
+    reader: &Reader<'_>,
+    generator: Option<Pid>,
+    topology: Option<&Topology>,
+) -> Vec<(Subject, SubjectFacts)> {
     let text = |check, pid: Pid, name: &str| reader.text(check, &reader.paths.process(pid).join(name));
     let limits = |pid| text(Check::OpenFiles, pid, "limits");
     let facts = |pid, open_files| {
@@ -140,11 +145,13 @@ fn subjects(reader: &Reader<'_>, generator: Option<Pid>, servers: &[Pid]) -> Vec
         // Of nstar itself it is known.
         (Subject::Generator, SubjectFacts { debug_build: false, ..facts })
     });
-    let server = |pid: &Pid| {
-        let subject = Subject::Server { name: name_of(reader.paths, *pid), pid: *pid };
-        (subject, facts(*pid, process::open_files_limit(&limits(*pid))))
+    let server = |pid: Pid| {
+        let serves = topology.is_some_and(|of| of.servers.contains(&pid));
+        let role = if serves { Role::Server } else { Role::Downstream };
+        let subject = Subject::Server { name: name_of(reader.paths, pid), pid, role };
+        (subject, facts(pid, process::open_files_limit(&limits(pid))))
     };
-    generator.into_iter().chain(servers.iter().map(server)).collect()
+    generator.into_iter().chain(servers(topology).into_iter().map(server)).collect()
 }
 
 fn name_of(paths: &KernelPaths, pid: Pid) -> String {

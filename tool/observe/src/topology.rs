@@ -51,6 +51,8 @@ pub(crate) struct Call {
 pub struct Topology {
     /// The address that they serve.
     pub target: SocketAddr,
+    /// The address that the load calls, where address translation leads from it to the target.
+    pub(crate) service: Option<SocketAddr>,
     /// The processes that hold the listening socket, and their descendants, ascending. Empty if the target is not on
     /// this host.
     pub servers: Vec<Pid>,
@@ -78,6 +80,7 @@ impl Topology {
     pub fn unseen(target: SocketAddr) -> Self {
         Self {
             target,
+            service: None,
             servers: Vec::new(),
             downstream: Vec::new(),
             namespace: None,
@@ -88,6 +91,11 @@ impl Topology {
             is_behind: false,
             generators: Vec::new(),
         }
+    }
+
+    /// Whether what connects to this address calls the servers, as the load does.
+    pub(crate) fn is_called_at(&self, address: SocketAddr) -> bool {
+        address == self.target || self.service == Some(address)
     }
 
     /// The addresses that its processes call, and that processes of this host serve which may not be looked into: those of

@@ -5,7 +5,7 @@
 #[path = "support/tree.rs"]
 mod tree;
 
-use analysis::counters::Tracked;
+use analysis::counters::{Role, Tracked};
 use analysis::doctor::{Fault, Subject, faults};
 use observe::{facts_in, find_in};
 
@@ -98,6 +98,12 @@ impl Tree {
     }
 }
 
+/// The server, which may open so many files.
+fn few_files(limit: u64) -> Fault {
+    let of = Subject::Server { name: "nginx".into(), pid: SERVER, role: Role::Server };
+    Fault::OpenFiles { of, processes: 1, limit }
+}
+
 #[test]
 fn a_healthy_host_has_no_fault() {
     assert_eq!(Tree::healthy().faults(|tree| tree.time(SERVER, "nginx", 9_000)), []);
@@ -108,7 +114,7 @@ fn a_server_from_a_folder_of_debug_builds_is_found() {
     let tree = Tree::healthy();
     tree.link(&format!("proc/{SERVER}/exe"), "/src/target/debug/app");
     tree.link(&format!("proc/{GENERATOR}/exe"), "/src/target/debug/nstar");
-    let expected = Fault::DebugServer { name: "nginx".into(), pid: SERVER };
+    let expected = Fault::DebugServer { name: "nginx".into(), pid: SERVER, processes: 1 };
     assert_eq!(tree.faults(|_| ()), [expected]);
 }
 
@@ -122,8 +128,7 @@ fn where_the_load_comes_from_another_host_only_limits_of_the_server_count() {
     let paths = tree.paths();
     let topology = find_in(&paths, ([127, 0, 0, 1], 8080).into()).unwrap().with_far_load();
     let facts = facts_in(&paths, GENERATOR, Some(&topology));
-    let of = Subject::Server { name: "nginx".into(), pid: SERVER };
-    assert_eq!(faults(&facts, &facts), [Fault::OpenFiles { of, limit: 512 }]);
+    assert_eq!(faults(&facts, &facts), [few_files(512)]);
 }
 
 #[test]
@@ -141,7 +146,7 @@ fn ten_planted_faults_are_found_and_no_other() {
     tree.file("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
     let found = tree.faults(|tree| tree.time(9, "backup", 70 + 50));
     let expected = [
-        Fault::OpenFiles { of: Subject::Server { name: "nginx".into(), pid: SERVER }, limit: 1_024 },
+        few_files(1_024),
         Fault::ListenQueue { limit: 128 },
         Fault::FewPorts { ports: 1_000 },
         Fault::TimeWait { held: 900, ports: 1_000, reuse: Some(2) },

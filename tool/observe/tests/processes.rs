@@ -137,7 +137,9 @@ fn errors_say_why_a_process_cannot_be_found() {
     assert!(matches!(find(addr), Err(ObserveError::OwnProcess(_))));
     // A port that is in use, but not listened on.
     let stream = TcpStream::connect(addr).unwrap();
-    assert!(matches!(find(stream.local_addr().unwrap()), Err(ObserveError::NotListening(_))));
+    let found = find(stream.local_addr().unwrap());
+    // Root alone sees that nothing leads on from there.
+    assert!(matches!(found, Err(ObserveError::NotListening(_) | ObserveError::TranslationUnread(_))));
 }
 
 fn watch(server: &Server) -> Watcher {

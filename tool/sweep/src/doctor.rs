@@ -1,21 +1,28 @@
 //! Looks for what would spoil a measurement: on this host, and on those where somebody observes.
 
-use std::{net::SocketAddr, thread, time::Duration};
+use std::{net::SocketAddr, sync::atomic::AtomicBool, thread, time::Duration};
 
+use agent::Patience;
 use analysis::{
-    doctor::{Examined, Facts, Fault, faults},
-    run::AgentTrouble,
+    doctor::{Certainty, Examined, Facts, Fault, worth_a_word},
+    run::{AgentTrouble, HostName},
 };
 use observe::{ObserveError, Topology};
 pub use observe::{SettingError, Settings};
 
 use crate::{
-    elsewhere::{FoundElsewhere, Observe},
+    elsewhere::{Elsewhere, FoundElsewhere, Observe},
     sweep::SweepError,
 };
 
 /// How long strangers, the hypervisor and swap are watched.
 const WATCHED: Duration = Duration::from_secs(1);
+
+/// How long a sweep waits for what observers tell of their hosts: most answer within milliseconds, and load is to begin.
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// The most faults that a sweep tells of before it begins.
+const TOLD_MAX: usize = 2;
 
 /// What was found.
 #[derive(Debug)]
@@ -81,15 +88,76 @@ fn find(server: &[SocketAddr]) -> (Option<Topology>, Option<ObserveError>) {
     (None, unseen)
 }
 
-/// The faults that settings alone show, at once: what goes on meanwhile is not watched.
-#[must_use]
-pub fn glance(server: &[SocketAddr]) -> Vec<Fault> {
-    let topology = server.iter().find_map(|address| observe::find(*address).ok());
-    let look = look(topology.as_ref());
-    faults(&look, &look)
+/// The faults that matter most before a sweep, of all that settings alone show: on this host, if it serves or makes load, and
+/// where somebody observes. What goes on meanwhile is not watched, and whoever does not answer soon tells nothing.
+pub(crate) fn glance(
+    (topology, makes_load): (Topology, bool),
+    elsewhere: &Elsewhere,
+    interrupt: &AtomicBool,
+) -> Vec<(HostName, Fault)> {
+    let topology = if makes_load { topology } else { topology.with_far_load() };
+    let serves = !topology.servers.is_empty();
+    let patience = Patience::begin(GLANCE, interrupt);
+    let (here, told) = elsewhere.facts_within(&patience, || look(Some(&topology)));
+    let here = [here.clone(), here];
+    let found = elsewhere.examined((&here, serves), [told.clone(), told]);
+    let [first, second] = here;
+    let here = (makes_load || serves).then(|| Examined::by(None, &first, second));
+    matter_most(&here.into_iter().chain(found.hosts).collect::<Vec<_>>())
+}
+
+/// The faults of hosts that are worth a word before a sweep and matter most: the surest first, and of those that are as sure the
+/// first of each host before the second of any.
+fn matter_most(hosts: &[Examined]) -> Vec<(HostName, Fault)> {
+    let mut all: Vec<((Certainty, usize), &HostName, &Fault)> = Vec::new();
+    for host in hosts {
+        let ranked = worth_a_word(&host.faults).enumerate();
+        all.extend(ranked.map(|(rank, fault)| ((fault.certainty(), rank), &host.on, fault)));
+    }
+    all.sort_by_key(|(weight, ..)| *weight);
+    all.into_iter().take(TOLD_MAX).map(|(_, on, fault)| (on.clone(), fault.clone())).collect()
 }
 
 fn look(topology: Option<&Topology>) -> Facts {
     let facts = observe::facts(std::process::id(), topology);
     Facts { debug_build: cfg!(debug_assertions), ..facts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(on: Option<&str>, faults: &[Fault]) -> Examined {
+        Examined { on: on.map(str::to_owned), faults: faults.to_vec(), ..Examined::default() }
+    }
+
+    fn on(host: &str) -> HostName {
+        Some(host.to_owned())
+    }
+
+    const QUEUE: Fault = Fault::ListenQueue { limit: 64 };
+    const HANDSHAKES: Fault = Fault::SynQueue { limit: 64 };
+    const PORTS: Fault = Fault::FewPorts { ports: 100 };
+    const STOLEN: Fault = Fault::Steal { share: 0.2 };
+
+    #[test]
+    fn the_surest_faults_of_all_hosts_matter_most() {
+        let hosts = [host(None, &[QUEUE, HANDSHAKES]), host(Some("web"), &[STOLEN, PORTS])];
+        assert_eq!(matter_most(&hosts), [(on("web"), STOLEN), (None, QUEUE)]);
+    }
+
+    #[test]
+    fn no_host_takes_the_room_of_another() {
+        let hosts =
+            [host(None, &[QUEUE, HANDSHAKES]), host(Some("web"), &[PORTS]), host(Some("db"), &[PORTS])];
+        assert_eq!(matter_most(&hosts), [(None, QUEUE), (on("web"), PORTS)]);
+        assert_eq!(matter_most(&hosts[..1]), [(None, QUEUE), (None, HANDSHAKES)], "there is no other");
+        assert_eq!(matter_most(&[host(None, &[]), host(Some("web"), &[QUEUE])]), [(on("web"), QUEUE)]);
+    }
+
+    #[test]
+    fn what_may_matter_and_what_the_run_tells_is_left_out_on_every_host() {
+        let told = [Fault::SharedProcessors { shared: 1, servers: 2 }, Fault::HugePages];
+        assert!(matter_most(&[host(None, &told), host(Some("web"), &told)]).is_empty());
+    }
 }

@@ -125,6 +125,11 @@ impl Source {
         }
     }
 
+    /// Whether any of the load is made on this host.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self, Source::Here(_)) || !self.beside().is_empty()
+    }
+
     /// Processes beside this one that make the load in its place.
     pub(crate) fn beside(&self) -> Vec<u32> {
         match self {

@@ -84,9 +84,10 @@ pub(crate) struct Profiled {
 }
 
 impl Profiled {
-    /// Adds the profile to a run. Others are waited for until they have told theirs, for a bounded time: load is made no longer.
-    pub(crate) fn add_to(self, run: &mut Run, watch: &Watch) {
-        let elsewhere = watch.elsewhere().profiles(self.elsewhere);
+    /// Adds the profile to a run. Others are waited for until they have told theirs, for a bounded time and until an interrupt:
+    /// load is made no longer.
+    pub(crate) fn add_to(self, run: &mut Run, watch: &Watch, interrupt: &AtomicBool) {
+        let elsewhere = watch.elsewhere().profiles(self.elsewhere, interrupt);
         let hosts = self.here.into_iter().chain(elsewhere).collect();
         let mut profile = profile(self.users, hosts, &run.verdict.bottleneck);
         let step = run.steps.iter().find(|step| step.users == self.users);

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use analysis::{
+    doctor::Fault,
     run::{DatabaseTrouble, HostName, Processes, Resource, SocketsUnread, Step},
     search::outlook::{Purpose, Settling, SoFar, TimeOf},
 };
@@ -28,6 +29,13 @@ pub enum Event {
     NothingToKeep {
         /// Its address, where there are several.
         server: Option<SocketAddr>,
+    },
+    /// A setting of a host changes the figures. Told before the load, of what matters most.
+    Advice {
+        /// The host.
+        on: HostName,
+        /// What it is.
+        fault: Fault,
     },
     /// Less is known of the sockets of a network namespace than of others.
     SocketsUnread {

@@ -50,6 +50,8 @@ pub struct SweepPlan {
     pub generators: Generators,
     /// Where generator and systems run, for the report.
     pub circumstances: Circumstances,
+    /// Whether to say before the load which settings of the hosts matter most.
+    pub advise: bool,
 }
 
 impl SweepPlan {
@@ -172,6 +174,9 @@ pub fn sweep_with(
     let first = target::first_requests(&probes, &plan.load.scenario, listener);
     let watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
     watch.tell_what_is_unread(listener);
+    if plan.advise {
+        watch.advise(generator.is_here(), interrupt, listener);
+    }
     let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
     let threads = u32::try_from(plan.load.threads).unwrap_or(u32::MAX);
@@ -221,7 +226,7 @@ pub fn sweep_with(
     let Sent { mut totals, lost, uncounted } = generator.finish();
     let mut run = gathered.generated_by(told).into_run(&totals);
     if let Some(profiled) = profiled {
-        profiled.add_to(&mut run, &watch);
+        profiled.add_to(&mut run, &watch, interrupt);
     }
     first.count(&mut totals);
     Ok(Driven { run, totals, lost, uncounted })

@@ -15,8 +15,11 @@ const SIBLINGS_MAX: usize = 64;
 /// Hosts have a few thousand processes at most. Of more, those are told that have used most time so far.
 const PROCESSES_MAX: usize = 16_384;
 
-/// Processes of servers whose limits are told: those of one program are the same for all as a rule.
-const SUBJECTS_MAX: usize = 32;
+/// Processes of servers whose limits are told: more than one has as a rule that gives each connection a process.
+const SUBJECTS_MAX: usize = 1_024;
+
+/// The most processors that are told of all of them together: 256 for each, where there are so many.
+const ALLOWED_MAX: usize = 32 * PROCESSORS_MAX;
 
 /// The most of anything else of which there are several.
 const OTHERS_MAX: usize = 256;
@@ -65,11 +68,13 @@ fn bound_processor(processor: &mut Processor) {
 fn bound_subjects(facts: &mut Facts) {
     facts.subjects.retain(|(subject, _)| *subject != Subject::Generator);
     facts.subjects.truncate(SUBJECTS_MAX);
+    let mut left = ALLOWED_MAX;
     for (subject, limits) in &mut facts.subjects {
         if let Subject::Server { name, .. } = subject {
             bound_name(name);
         }
-        limits.allowed.truncate(PROCESSORS_MAX);
+        limits.allowed.truncate(left.min(PROCESSORS_MAX));
+        left -= limits.allowed.len();
         limits.quota_cores = limits.quota_cores.filter(|cores| is_amount(*cores));
     }
 }
@@ -86,7 +91,7 @@ fn is_amount(number: f64) -> bool {
 mod tests {
     use std::iter::repeat_n;
 
-    use analysis::counters::Cpu;
+    use analysis::counters::{Cpu, Role};
     use analysis::doctor::{Check, HostProcess, ListenQueue, ServerNetwork, SubjectFacts, Unmade};
 
     use super::*;
@@ -97,10 +102,10 @@ mod tests {
     /// More of everything than any host has, with names that nobody has.
     fn endless() -> Facts {
         let long = || ODD.repeat(99);
-        let subject = Subject::Server { name: long(), pid: u32::MAX };
+        let subject = Subject::Server { name: long(), pid: u32::MAX, role: Role::Downstream };
         let limits = SubjectFacts {
             open_files: Some(u64::MAX),
-            allowed: vec![u32::MAX; 20_000],
+            allowed: vec![u32::MAX; 300],
             quota_cores: Some(f64::NAN),
             debug_build: true,
         };
@@ -121,7 +126,7 @@ mod tests {
             clocks: vec![long(); 999],
             huge_pages: Some(long()),
             processes: vec![process; 20_000],
-            subjects: repeat_n([(Subject::Generator, limits.clone()), (subject, limits)], 99)
+            subjects: repeat_n([(Subject::Generator, limits.clone()), (subject, limits)], 2_000)
                 .flatten()
                 .collect(),
             sockets: sockets(),
@@ -140,6 +145,8 @@ mod tests {
         assert_eq!(lengths, [PROCESSORS_MAX, PROCESSORS_MAX, PROCESSES_MAX, SUBJECTS_MAX]);
         let others = [facts.clocks.len(), facts.listeners.len(), facts.links.len(), facts.unmade.len()];
         assert_eq!(others, [OTHERS_MAX; 4]);
+        let allowed = facts.subjects.iter().map(|(_, limits)| limits.allowed.len());
+        assert_eq!(allowed.sum::<usize>(), ALLOWED_MAX, "a few hundred each are too many");
         let (subject, limits) = &facts.subjects[0];
         assert!(limits.quota_cores.is_none() && !facts.debug_build);
         let Subject::Server { name: server, .. } = subject else { unreachable!("it is none of a generator") };

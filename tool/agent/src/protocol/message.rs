@@ -104,7 +104,7 @@ pub enum Report {
     /// By what it is judged whether a server there can be measured; its time is of the far end's clock.
     Facts(Box<Facts>),
     /// What was sampled of some tiers, with the functions named.
-    Profiled(Box<Profiled>),
+    Profiled(Profiled),
 }
 
 /// How much of a load a generator can make.

@@ -8,7 +8,6 @@ use analysis::counters::{
 use analysis::doctor::{
     Check, Facts, HostProcess, ListenQueue, Processor, ServerNetwork, Sockets, Subject, SubjectFacts, Unmade,
 };
-use analysis::run::{RunState, Stack};
 use analysis::ticks::{Counts, ErrorKind, GeneratorTick, KindTick, Tick};
 use load::fleet::Member;
 use load::{Pacing, Plan, ProbeReport, RequestTemplate, RequestTotal, Scenario, Stop, Think};
@@ -113,71 +112,8 @@ fn every_report() -> Vec<Report> {
         }]),
         Report::Failed("cannot start a generator thread".into()),
         Report::Facts(Box::new(facts())),
-        Report::Profiled(Box::new(profiled())),
+        Report::Profiled(Profiled::new(2, profile::tests::host())),
     ]
-}
-
-/// A profile with something of every kind in it.
-fn profiled() -> Profiled {
-    let called =
-        |name: &str, offset| Called { name: name.into(), module: "nginx".into(), offset, kernel: false };
-    let functions = vec![called("main", None), called("", Some(0x5000))];
-    let hottest = Hottest {
-        function: functions[1].clone(),
-        share: 0.7,
-        share_ci: [0.6, 0.8],
-        caller: Some(functions[0].clone()),
-    };
-    let stacks = vec![Stack { calls: vec![0, 1], samples: 7 }];
-    let waited = Waited {
-        state: RunState::Uninterruptible,
-        call: Some("fsync".into()),
-        wchan: Some("io_schedule".into()),
-        samples: 5,
-        share: 0.5,
-    };
-    Profiled {
-        number: 2,
-        elapsed_s: 5.0,
-        hertz: 99,
-        by_thread: true,
-        tiers: vec![OnCpu {
-            samples: 10,
-            cores: 1.5,
-            kernel_share: Some(0.25),
-            hottest: Some(hottest),
-            functions: functions.clone(),
-            stacks: stacks.clone(),
-            left_out: 3,
-            cut_short: Some(Cut { share: 0.1, untold: 1, too_deep: 0, not_in_time: 0 }),
-        }],
-        troubles: vec![
-            Missing::NotBuilt,
-            Missing::Refused(Some(3)),
-            Missing::WithoutKernel(None),
-            Missing::Unavailable(38),
-            Missing::TooManyThreads(4),
-            Missing::Lost(5),
-            Missing::FramePointersAlone,
-            Missing::Ended(6),
-            Missing::NotHere,
-        ],
-        off_cpu: Some(Sleepers {
-            elapsed_s: 4.9,
-            looks: 400,
-            tiers: vec![Slept {
-                threads: 8.5,
-                samples: 10,
-                asleep_share: 0.5,
-                waits: vec![waited],
-                left_out: 1,
-                functions,
-                stacks,
-            }],
-            calls_refused: Some(Some(1)),
-            stacks_refused: true,
-        }),
-    }
 }
 
 /// Facts with something of every kind in them.
@@ -217,7 +153,7 @@ fn facts() -> Facts {
         processes: vec![HostProcess { pid: 9, name: "backup".into(), cpu_us: 40_000, is_ours: true }],
         subjects: vec![
             (Subject::Generator, SubjectFacts::default()),
-            (Subject::Server { name: "web".into(), pid: 812 }, limits),
+            (Subject::Server { name: "web".into(), pid: 812, role: Role::Server }, limits),
         ],
         sockets: Sockets::default(),
         server_network: Some(ServerNetwork { name: "web".into(), pid: 812, sockets }),
@@ -397,7 +333,7 @@ fn what_passes_over_the_stream_changes_only_with_the_protocol() {
         every_command().iter().flat_map(|one| command(one).expect("it is short")).collect::<Vec<u8>>();
     assert_eq!(
         (PROTOCOL, sum(&unpacked), sum(&commands)),
-        (8, 6_272_057_034_142_529_915, 1_190_360_358_941_632_662),
+        (9, 8_235_664_582_285_733_158, 1_190_360_358_941_632_662),
         "a message has changed: raise PROTOCOL, and put the new sums here"
     );
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Unmade;
-use crate::counters::{Cpu, Tracked};
+use crate::counters::{Cpu, Role, Tracked};
 
 /// Facts of a host. What could not be read is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,19 @@ pub enum Subject {
         name: String,
         /// Its number.
         pid: u32,
+        /// Whether it serves the load, or is called by what does.
+        role: Role,
     },
+}
+
+impl Subject {
+    /// The program of a process, and its role: its tier, on its host. `None` for the generator.
+    pub(super) fn tier(&self) -> Option<(Role, &str)> {
+        match self {
+            Self::Generator => None,
+            Self::Server { name, role, .. } => Some((*role, name.as_str())),
+        }
+    }
 }
 
 /// Limits of a process.

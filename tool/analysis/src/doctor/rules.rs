@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Facts, Fault, Sockets, Subject};
+use super::{Facts, Fault, Sockets, Subject, SubjectFacts};
 
 /// A thousand users, and some files besides.
 const FILES_MIN: u64 = 1_100;
@@ -50,18 +50,15 @@ pub(super) fn all(first: &Facts, second: &Facts) -> Vec<Fault> {
 }
 
 fn limits(facts: &Facts) -> Vec<Fault> {
-    let of = |(subject, limits): &(Subject, super::SubjectFacts)| {
-        let files = limits.open_files.filter(|limit| *limit < FILES_MIN);
-        let files = files.map(|limit| Fault::OpenFiles { of: subject.clone(), limit });
-        let quota = limits.quota_cores.map(|cores| Fault::Quota { of: subject.clone(), cores });
-        let debug = match subject {
-            Subject::Server { name, pid } if limits.debug_build => {
-                Some(Fault::DebugServer { name: name.clone(), pid: *pid })
-            }
-            _ => None,
-        };
-        files.into_iter().chain(quota).chain(debug).collect::<Vec<_>>()
-    };
+    let files = lowest(facts, |limits| limits.open_files.filter(|limit| *limit < FILES_MIN));
+    let files = files.into_iter().map(|(of, processes, limit)| Fault::OpenFiles { of, processes, limit });
+    let quotas = lowest(facts, |limits| limits.quota_cores);
+    let quotas = quotas.into_iter().map(|(of, processes, cores)| Fault::Quota { of, processes, cores });
+    let debug = lowest(facts, |limits| limits.debug_build.then_some(()));
+    let debug = debug.into_iter().filter_map(|(of, processes, ())| match of {
+        Subject::Server { name, pid, .. } => Some(Fault::DebugServer { name, pid, processes }),
+        Subject::Generator => None,
+    });
     let slow = |(name, bits_per_s, full_duplex): &(String, f64, bool)| {
         (*bits_per_s < LINK_BITS_PER_S || !full_duplex).then(|| Fault::Link {
             name: name.clone(),
@@ -69,7 +66,29 @@ fn limits(facts: &Facts) -> Vec<Fault> {
             full_duplex: *full_duplex,
         })
     };
-    facts.subjects.iter().flat_map(of).chain(facts.links.iter().filter_map(slow)).collect()
+    files.chain(quotas).chain(debug).chain(facts.links.iter().filter_map(slow)).collect()
+}
+
+/// Of each tier whose processes have such a limit: the one with the lowest, how many have any, and the lowest. A server of many
+/// processes, as one with a process for each connection, has one fault and not one for each.
+fn lowest<L: PartialOrd>(
+    facts: &Facts,
+    limit: impl Fn(&SubjectFacts) -> Option<L>,
+) -> Vec<(Subject, u32, L)> {
+    let mut tiers: Vec<(Subject, u32, L)> = Vec::new();
+    for (subject, limits) in &facts.subjects {
+        let Some(own) = limit(limits) else { continue };
+        match tiers.iter_mut().find(|(of, ..)| of.tier() == subject.tier()) {
+            Some((of, processes, least)) => {
+                *processes = processes.saturating_add(1);
+                if own < *least {
+                    (*of, *least) = (subject.clone(), own);
+                }
+            }
+            None => tiers.push((subject.clone(), 1, own)),
+        }
+    }
+    tiers
 }
 
 fn sockets(facts: &Facts) -> Vec<Fault> {

@@ -1,7 +1,11 @@
 //! Each fault alone is found, and a host without faults has none; what several observers see is found once.
 
 use super::*;
-use crate::counters::Cpu;
+use crate::counters::{Cpu, Role};
+
+fn server(name: &str, pid: u32, role: Role) -> Subject {
+    Subject::Server { name: name.into(), pid, role }
+}
 
 /// Two looks, a second apart, at a host without faults: the server on processor 0, the generator on processor 1.
 fn healthy() -> [Facts; 2] {
@@ -18,7 +22,7 @@ fn healthy() -> [Facts; 2] {
         allowed: vec![allowed],
         ..SubjectFacts::default()
     };
-    let server = Subject::Server { name: "app".into(), pid: 7 };
+    let server = server("app", 7, Role::Server);
     let process = |pid: u32, name: &str, is_ours| HostProcess { pid, name: name.into(), cpu_us: 0, is_ours };
     let first = Facts {
         at_us: 0,
@@ -104,6 +108,42 @@ fn each_fault_is_found_alone() {
         let [one] = found.as_slice() else { panic!("{name}: {found:?}") };
         assert_eq!(debug_name(one), name);
     }
+}
+
+#[test]
+fn a_limit_of_many_processes_is_told_once_for_each_tier_with_the_lowest() {
+    let [_, mut facts] = healthy();
+    let few = |limit| SubjectFacts { open_files: Some(limit), ..SubjectFacts::default() };
+    let of = |pid, limit| (server("postgres", pid, Role::Downstream), few(limit));
+    facts.subjects.extend((100..250).map(|pid| of(pid, 1_024)));
+    facts.subjects.extend([of(250, 256), of(251, 65_536)]);
+    facts.subjects.push((server("postgres", 252, Role::Server), few(512)));
+    facts.subjects[0].1.open_files = Some(64);
+    assert_eq!(
+        faults(&facts, &facts),
+        [
+            Fault::OpenFiles { of: Subject::Generator, processes: 1, limit: 64 },
+            Fault::OpenFiles { of: server("postgres", 250, Role::Downstream), processes: 151, limit: 256 },
+            Fault::OpenFiles { of: server("postgres", 252, Role::Server), processes: 1, limit: 512 },
+        ]
+    );
+}
+
+#[test]
+fn quotas_and_debug_builds_of_many_processes_are_told_once() {
+    let [_, mut facts] = healthy();
+    let worker = |pid, quota_cores| {
+        let limits = SubjectFacts { quota_cores, debug_build: true, ..SubjectFacts::default() };
+        (server("worker", pid, Role::Server), limits)
+    };
+    facts.subjects.extend([worker(20, Some(2.0)), worker(21, Some(0.5)), worker(22, None)]);
+    assert_eq!(
+        faults(&facts, &facts),
+        [
+            Fault::Quota { of: server("worker", 21, Role::Server), processes: 2, cores: 0.5 },
+            Fault::DebugServer { name: "worker".into(), pid: 20, processes: 3 },
+        ]
+    );
 }
 
 /// The name of the variant.

@@ -1,12 +1,14 @@
 //! What was sampled on each host, and how that becomes the profile of a run.
 
+use serde::{Deserialize, Serialize};
+
 use super::{CORES_MIN, Names, Sampled, ThreadsSeen, Tier, off_cpu, tier_profile};
 use crate::run::{
     Bottleneck, HostName, Identity, OffCpu, OffCpuTrouble, Processes, Profile, ProfileTrouble, TierProfile,
 };
 
-/// What was sampled of the tiers of one host, with names, before it is known what the bottleneck is.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What was sampled of the tiers of one host, with names, before it is known what the bottleneck is. Agents tell it in JSON.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostProfile {
     /// How long it was sampled, seconds; 0 where nothing could be.
     pub elapsed_s: f64,

@@ -19,6 +19,12 @@ pub enum ServerUnwatched {
         /// The server's address.
         address: SocketAddr,
     },
+    /// The address is local, but no process listens there: address translation may lead on from it, and connection tracking,
+    /// which tells to where, may not be read.
+    TranslationUnread {
+        /// The server's address.
+        address: SocketAddr,
+    },
     /// A process listens, but this user may not see which.
     PermissionDenied {
         /// The server's address.

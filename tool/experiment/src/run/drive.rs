@@ -101,6 +101,7 @@ impl Stage<'_> {
             observe,
             generators,
             circumstances,
+            advise: false,
         };
         let interrupt = around.interrupt;
         let mut in_the_way = None;

@@ -4,18 +4,16 @@ use std::{str::FromStr, sync::atomic::AtomicBool, time::Duration};
 
 use ::load::{
     Arrivals, CEILING_BODY_BYTES, CEILING_USERS, Ceiling, Pacing, RequestTemplate, Scenario, Stop, Url,
-    resolve,
 };
 use ::sweep::{
     conclusion::Circumstances,
     database::DatabaseUrl,
-    doctor::glance,
     elsewhere::Observe,
     fleet::{FleetError, Generators},
     single::{self, LoadPlan},
     sweep::{self, Confirming, SweepError, SweepPlan},
 };
-use analysis::{doctor::worth_a_word, search::UsersRange};
+use analysis::search::UsersRange;
 use report::progress::GeneratorCeiling;
 
 use super::{plan, repeats};
@@ -47,7 +45,6 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
     // A signal ends the process while nobody listens for it.
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe), &AtomicBool::new(false))?;
     let (mut view, interrupt) = View::of_sweep(flags, &plan.circumstances.target)?;
-    advise(&plan, |line| view.say(line));
     let swept = sweep::sweep(&plan, &interrupt.asked, &mut view).map_err(failed);
     view.finish();
     let shown = swept.and_then(|swept| {
@@ -64,15 +61,6 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
             view.end_without(&failure);
             Err(failure)
         }
-    }
-}
-
-/// Says the two things on this host that matter most to the sweep, if settings alone show any.
-pub(super) fn advise(plan: &SweepPlan, mut say: impl FnMut(&str)) {
-    let bases = plan.load.scenario.bases().iter();
-    let addresses: Vec<_> = bases.flat_map(|base| resolve(base).unwrap_or_default()).collect();
-    for fault in worth_a_word(&glance(&addresses)) {
-        say(&report::doctor::in_short(fault));
     }
 }
 
@@ -102,6 +90,7 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
         profile: flags.profile.plan(),
         confirm: flags.confirm.then_some(Confirming { always: true, most: None, started_only: false }),
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
+        advise: true,
     })
 }
 

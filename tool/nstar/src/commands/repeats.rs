@@ -36,7 +36,6 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let files = files(flags, repeats)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    super::measure::advise(plan, |line| progress.say(line));
     let (mut points, mut worst) = (Vec::new(), Exit::Done);
     for (files, number) in files.iter().zip(1u32..) {
         progress.say(&report::progress::repeat(number, repeats.into()));
@@ -44,8 +43,8 @@ pub(super) fn run(
             restart(command, interrupt)?;
             wait_until_it_answers(plan, flags, interrupt)?;
         }
-        // Members of a fleet are claimed for one sweep.
-        let mut plan = plan.clone();
+        // Members of a fleet are claimed for one sweep. What settings do is the same for all.
+        let mut plan = SweepPlan { advise: number == 1, ..plan.clone() };
         let members = (&mut plan.generators, &mut plan.observe);
         measure::claim(&flags.generate, members, &interrupt.asked).map_err(|failure| {
             let interrupted = "interrupted while the fleet was gathered";

@@ -15,11 +15,6 @@ impl View {
         Ok((Self(Progress::new(flags.show.no_progress)), interrupt))
     }
 
-    /// Says something that stays.
-    pub fn say(&self, line: &str) {
-        self.0.say(line);
-    }
-
     /// Takes it away, so that what follows stands alone.
     pub fn finish(&mut self) {
         self.0.finish();

@@ -31,6 +31,18 @@ fn what_two_see_is_found_once() {
 }
 
 #[test]
+fn what_two_see_is_told_once_before_a_sweep() {
+    let place = Place::beside_others();
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: None)\n"));
+    place.call(["prlimit", "--pid", &server.pid().to_string(), "--nofile=512"]).run().exits(0);
+    let (url, observe) = (server.url("/"), format!("{} agent", tool_program().display()));
+    let swept = place.nstar(["sweep", &url, "-c", "1,2", "-d", "1s", "--observe", &observe]).run();
+    assert!([Some(0), Some(4)].contains(&swept.status.code()), "{swept}");
+    assert_eq!(swept.stderr.matches("may open 512 files").count(), 1, "{swept}");
+    assert!(swept.stderr.contains(" Mend: ") && !swept.stderr.contains(" Mend on "), "{swept}");
+}
+
+#[test]
 fn what_is_no_agent_is_refused_before_anything_is_looked_at() {
     let place = Place::beside_others();
     let doctor = |words: &[&str]| place.nstar([&["doctor"], words].concat()).run();

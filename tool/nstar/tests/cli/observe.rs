@@ -5,6 +5,7 @@ mod failures;
 pub(crate) mod far;
 mod ssh;
 mod third;
+mod translated;
 mod unseen;
 
 use serde_json::Value;

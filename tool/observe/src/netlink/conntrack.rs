@@ -1,6 +1,6 @@
 //! Address translation of connections, as connection tracking tells it (ctnetlink; needs root).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
@@ -38,8 +38,10 @@ const OFFLOADED: u32 = 1 << 14;
 const PROTOCOL_INFO: u16 = 4;
 const TCP_INFO: u16 = 1;
 const TCP_STATE: u16 = 1;
-/// `TCP_CONNTRACK_ESTABLISHED`.
+/// `TCP_CONNTRACK_ESTABLISHED`; then the states of a connection that ends, from `_FIN_WAIT` to `_CLOSE`.
 const ESTABLISHED: u8 = 3;
+const FIN_WAIT: u8 = 4;
+const CLOSE: u8 = 8;
 /// `CTA_TIMEOUT`, in seconds.
 const TIMEOUT: u16 = 7;
 /// `CTA_FILTER`, and in it `CTA_FILTER_ORIG_FLAGS`: by which parts of the original tuple a dump is filtered. Linux before 5.8 does
@@ -57,6 +59,9 @@ const SERVERS_MAX: usize = 16;
 
 /// An address whose connections had their last packet so much earlier than those of another may be out of use, seconds.
 const IDLE_S: u32 = 60;
+
+/// The same of an address whose connections have all ended: another service may have it sooner, as after a restart.
+const ENDED_S: u32 = 1;
 
 /// The two ends of a TCP connection, as somebody sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,17 +90,44 @@ pub(crate) enum Side {
     Server,
 }
 
-/// For how long the kernel keeps an established connection after its last packet.
+/// Connections to an address.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Called<'a> {
+    /// The address, as clients know it.
+    pub(crate) service: SocketAddr,
+    /// The addresses of the host whose connections count, loopback aside. They all take one way, so that the last of them tells
+    /// whether they are translated. `None`: connections of anybody count, which may take several.
+    pub(crate) from: Option<&'a BTreeSet<IpAddr>>,
+}
+
+impl Called<'_> {
+    fn includes(self, entry: &Entry) -> bool {
+        let client = entry.begun.client.ip();
+        let is_from_there = self.from.is_none_or(|own| client.is_loopback() || own.contains(&client));
+        entry.begun.server == self.service && is_from_there
+    }
+}
+
+/// For how long the kernel keeps a connection after its last packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timeouts {
-    /// Where nothing is left to acknowledge (`nf_conntrack_tcp_timeout_established`), seconds.
+    /// One that is established, where nothing is left to acknowledge (`nf_conntrack_tcp_timeout_established`), seconds.
     pub(crate) established_s: u32,
     /// Where something is (`nf_conntrack_tcp_timeout_unacknowledged`), seconds.
     pub(crate) unacknowledged_s: u32,
+    /// One that ends, by its state: `nf_conntrack_tcp_timeout_fin_wait`, `_close_wait`, `_last_ack`, `_time_wait` and `_close`,
+    /// seconds.
+    pub(crate) ending_s: [u32; 5],
 }
 
 impl Timeouts {
-    /// How long ago the last packet came, of a connection that is kept for so long from now; seconds.
+    /// How long ago the last packet came, of a connection in one of the states in which it ends; seconds.
+    fn ending_idle_s(self, state: u8, left_s: u32) -> Option<u32> {
+        let whole_s = self.ending_s.get(usize::from(state.checked_sub(FIN_WAIT)?))?;
+        Some(whole_s.saturating_sub(left_s))
+    }
+
+    /// How long ago the last packet came, of an established connection that is kept for so long from now; seconds.
     fn idle_s(self, left_s: u32) -> u32 {
         // A busy connection has mostly something to acknowledge, and then less time left than an idle one.
         let is_acknowledged = left_s > self.unacknowledged_s;
@@ -108,10 +140,12 @@ impl Timeouts {
 /// What connection tracking knows of the use of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Activity {
-    /// It is not established yet, or closed: entries outlast their connections by minutes.
+    /// It is not established yet, or in a state that is not known.
     NotOpen,
     /// It is established, and forgotten after so many seconds without a packet.
     Established { left_s: u32 },
+    /// It ends or has ended, and is forgotten after so many seconds: entries outlast their connections by minutes.
+    Ending { state: u8, left_s: u32 },
     /// Its packets pass by connection tracking, which takes it back when they cease.
     Offloaded,
 }
@@ -123,8 +157,9 @@ impl Activity {
             return Self::Offloaded;
         }
         let state = entry.nested(PROTOCOL_INFO).nested(TCP_INFO).find(TCP_STATE);
-        match number(TIMEOUT) {
-            Some(left_s) if state == Some(&[ESTABLISHED][..]) => Self::Established { left_s },
+        match (state, number(TIMEOUT)) {
+            (Some([ESTABLISHED]), Some(left_s)) => Self::Established { left_s },
+            (Some([state @ FIN_WAIT..=CLOSE]), Some(left_s)) => Self::Ending { state: *state, left_s },
             _ => Self::NotOpen,
         }
     }
@@ -150,19 +185,33 @@ impl Entry {
         (this == tuple).then_some(other)
     }
 
-    /// Where it leads, if that is not the address that its client knows, which is this one.
-    fn translated_from(self, service: SocketAddr) -> Option<SocketAddr> {
-        let server = self.served.server;
-        (self.begun.server == service && server != service).then_some(server)
-    }
-
-    /// How long ago its last packet came, seconds; `None` if it is not open.
-    fn idle_s(self, timeouts: Timeouts) -> Option<u32> {
+    /// When it was used last; `None` if it was not open yet.
+    fn idle(self, timeouts: Timeouts) -> Option<Idle> {
+        let open = |seconds| Idle { seconds, has_ended: false };
         match self.activity {
             Activity::NotOpen => None,
-            Activity::Established { left_s } => Some(timeouts.idle_s(left_s)),
-            Activity::Offloaded => Some(0),
+            Activity::Established { left_s } => Some(open(timeouts.idle_s(left_s))),
+            Activity::Ending { state, left_s } => {
+                timeouts.ending_idle_s(state, left_s).map(|seconds| Idle { seconds, has_ended: true })
+            }
+            Activity::Offloaded => Some(open(0)),
         }
+    }
+}
+
+/// When a connection was used last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Idle {
+    /// How long ago its last packet came.
+    seconds: u32,
+    has_ended: bool,
+}
+
+impl Idle {
+    /// Whether what it leads to is in use, given the connection that was used last.
+    fn is_in_use(self, last: Self) -> bool {
+        let most_s = if self.has_ended { ENDED_S } else { IDLE_S };
+        self.seconds.saturating_sub(last.seconds) <= most_s
     }
 }
 
@@ -178,39 +227,42 @@ pub(crate) fn other_side(netlink: &mut NetlinkSocket, tuple: Tuple, side: Side) 
     }
 }
 
-/// The addresses to which open connections to an address are translated in the namespace of the socket, without those that
-/// were last used long before others; of very many not all.
+/// The addresses to which connections to an address are translated in the namespace of the socket, without those that were
+/// last used long before others; of very many not all.
 pub(crate) fn leads_to(
     netlink: NetlinkSocket,
-    service: SocketAddr,
+    called: Called<'_>,
     timeouts: Timeouts,
 ) -> io::Result<BTreeSet<SocketAddr>> {
     let mut found = Vec::new();
     let mut entries = 0;
-    netlink.dump_until(GET, &all_to(service), |reply| {
+    netlink.dump_until(GET, &all_to(called.service), |reply| {
         found.extend(entry(reply));
         entries += 1;
         if entries >= ENTRIES_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok(in_use(&found, service, timeouts))
+    Ok(in_use(&found, called, timeouts))
 }
 
-/// The addresses to which these connections lead from this one, as far as they are in use. Connections whose ends are gone
-/// without a word stay established for days, and the address may be another service's by then.
-fn in_use(entries: &[Entry], service: SocketAddr, timeouts: Timeouts) -> BTreeSet<SocketAddr> {
-    let mut idle_s: BTreeMap<SocketAddr, u32> = BTreeMap::new();
-    for entry in entries {
-        let (Some(server), Some(idle)) = (entry.translated_from(service), entry.idle_s(timeouts)) else {
-            continue;
-        };
-        let least = idle_s.entry(server).or_insert(idle);
-        *least = idle.min(*least);
+/// The addresses to which these connections are translated, as far as they are in use. Connections whose ends are gone without
+/// a word stay established for days, and the address may be another service's by then.
+fn in_use(entries: &[Entry], called: Called<'_>, timeouts: Timeouts) -> BTreeSet<SocketAddr> {
+    let seen = entries.iter().filter(|entry| called.includes(entry));
+    let seen = seen.filter_map(|entry| Some((entry.idle(timeouts)?, entry.served.server)));
+    let (plain, mut led): (Vec<_>, Vec<_>) = seen.partition(|(_, server)| *server == called.service);
+    led.sort_unstable();
+    let Some(last) = led.first().map(|(idle, _)| *idle) else { return BTreeSet::new() };
+    let is_plain = plain.iter().any(|(idle, _)| idle.seconds <= last.seconds);
+    if called.from.is_some() && is_plain {
+        return BTreeSet::new();
     }
-    let mut servers: Vec<_> = idle_s.into_iter().map(|(server, idle)| (idle, server)).collect();
-    servers.sort_unstable();
-    let least = servers.first().map_or(0, |(idle, _)| *idle);
-    let used = servers.into_iter().take_while(|(idle, _)| idle.saturating_sub(least) <= IDLE_S);
-    used.map(|(_, server)| server).take(SERVERS_MAX).collect()
+    let mut servers = BTreeSet::new();
+    for (_, server) in led.into_iter().filter(|(idle, _)| idle.is_in_use(last)) {
+        if servers.len() < SERVERS_MAX {
+            servers.insert(server);
+        }
+    }
+    servers
 }
 
 /// Parses struct nfgenmsg and the attributes of a TCP connection.
@@ -335,15 +387,11 @@ mod tests {
             assert_eq!(found.other_side(begun, Side::Client), Some(served));
             assert_eq!(found.other_side(served, Side::Server), Some(begun));
             assert_eq!(found.other_side(tuple_of(server, client), Side::Client), None, "another one");
-            assert_eq!(found.translated_from(begun.server), Some(served.server));
-            assert_eq!(found.translated_from(served.server), None);
         }
-        let plain = tuple_of("10.0.0.1:40000", "10.0.0.7:8080");
-        let found = entry(&reply(plain, plain)).unwrap();
-        assert_eq!(found.translated_from(plain.server), None, "it leads where it says");
     }
 
-    const TIMEOUTS: Timeouts = Timeouts { established_s: 432_000, unacknowledged_s: 300 };
+    const TIMEOUTS: Timeouts =
+        Timeouts { established_s: 432_000, unacknowledged_s: 300, ending_s: [120, 60, 30, 120, 10] };
 
     const SERVICE: &str = "10.96.0.10:80";
 
@@ -362,20 +410,62 @@ mod tests {
         entry(&reply).unwrap()
     }
 
-    fn used(entries: &[Entry]) -> Vec<String> {
-        let servers = in_use(entries, SERVICE.parse().unwrap(), TIMEOUTS);
+    fn used_by(entries: &[Entry], from: Option<&BTreeSet<IpAddr>>) -> Vec<String> {
+        let servers = in_use(entries, Called { service: SERVICE.parse().unwrap(), from }, TIMEOUTS);
         servers.iter().map(SocketAddr::to_string).collect()
     }
 
+    fn used(entries: &[Entry]) -> Vec<String> {
+        used_by(entries, None)
+    }
+
+    /// The same of a connection that ended so many seconds ago (`TCP_CONNTRACK_TIME_WAIT`).
+    fn ended(server: &str, idle_s: u32) -> Entry {
+        in_state(server, 7, 120 - idle_s)
+    }
+
     #[test]
-    fn only_established_connections_lead_somewhere() {
-        // From TCP_CONNTRACK_NONE to _SYN_SENT2; _TIME_WAIT is 7.
+    fn connections_lead_somewhere_once_they_are_established() {
+        // From TCP_CONNTRACK_NONE to _SYN_SENT2.
         for state in 0..=9 {
-            let is_used = used(&[in_state("10.0.0.7:8080", state, 110)]) == ["10.0.0.7:8080"];
-            assert_eq!(is_used, state == 3, "state {state}");
+            let is_used = used(&[in_state("10.0.0.7:8080", state, 9)]) == ["10.0.0.7:8080"];
+            assert_eq!(is_used, (3..=8).contains(&state), "state {state}");
         }
         let untold = entry(&reply_of("10.0.0.7:8080")).unwrap();
         assert!(used(&[untold]).is_empty(), "neither state nor time-out");
+        assert!(used(&[in_state(SERVICE, 3, 431_999)]).is_empty(), "it leads where it says");
+    }
+
+    #[test]
+    fn of_connections_that_ended_the_last_tell_where_an_address_leads() {
+        let [last, beside, before] = [("10.0.0.7:80", 1), ("10.0.0.8:80", 2), ("10.0.0.9:80", 3)]
+            .map(|(server, idle_s)| ended(server, idle_s));
+        assert_eq!(used(&[before, beside, last]), ["10.0.0.7:80", "10.0.0.8:80"]);
+        assert_eq!(used(&[before]), ["10.0.0.9:80"], "there is no other");
+        let open = |idle_s: u32| in_state("10.0.0.9:80", 3, 432_000 - idle_s);
+        assert_eq!(used(&[open(61), last]), ["10.0.0.7:80", "10.0.0.9:80"], "it may be used again");
+        assert_eq!(used(&[open(62), last]), ["10.0.0.7:80"], "its ends may be gone");
+    }
+
+    #[test]
+    fn the_last_connection_of_a_host_tells_whether_any_is_translated() {
+        let own = BTreeSet::from([IpAddr::from([10, 0, 0, 1])]);
+        let led = |idle_s| ended("10.0.0.7:8080", idle_s);
+        let plain = |idle_s| ended(SERVICE, idle_s);
+        assert_eq!(used_by(&[plain(2), led(1)], Some(&own)), ["10.0.0.7:8080"]);
+        assert!(used_by(&[plain(1), led(2)], Some(&own)).is_empty(), "it was translated before");
+        assert!(used_by(&[plain(1), led(1)], Some(&own)).is_empty(), "which was the last is not known");
+        assert_eq!(used(&[plain(1), led(2)]), ["10.0.0.7:8080"], "several hosts may take several ways");
+        let other = BTreeSet::from([IpAddr::from([10, 0, 0, 2])]);
+        assert!(used_by(&[led(1)], Some(&other)).is_empty(), "another host's");
+    }
+
+    #[test]
+    fn connections_from_loopback_are_those_of_the_host() {
+        let begun = tuple_of("127.0.0.1:40000", SERVICE);
+        let served = tuple_of("127.0.0.1:40000", "10.0.0.7:8080");
+        let entry = Entry { begun, served, activity: Activity::Established { left_s: 431_999 } };
+        assert_eq!(used_by(&[entry], Some(&BTreeSet::new())), ["10.0.0.7:8080"]);
     }
 
     #[test]
@@ -409,6 +499,9 @@ mod tests {
         assert_eq!(TIMEOUTS.idle_s(u32::MAX), 0, "somebody set another");
         let short = Timeouts { established_s: 120, ..TIMEOUTS };
         assert_eq!([120, 60].map(|left| short.idle_s(left)), [0, 60]);
+        let ending = [(4, 120), (5, 20), (6, 40), (7, 0), (8, 9), (9, 1), (3, 1)];
+        let idle = ending.map(|(state, left_s)| TIMEOUTS.ending_idle_s(state, left_s));
+        assert_eq!(idle, [Some(0), Some(40), Some(0), Some(120), Some(1), None, None]);
     }
 
     #[test]
@@ -417,7 +510,8 @@ mod tests {
         let all: Vec<Entry> = (1..=40).map(of).collect();
         let last = all.iter().skip(40 - SERVERS_MAX).map(|entry| entry.served.server);
         let last: BTreeSet<SocketAddr> = last.collect();
-        assert_eq!(in_use(&all, SERVICE.parse().unwrap(), TIMEOUTS), last);
+        let called = Called { service: SERVICE.parse().unwrap(), from: None };
+        assert_eq!(in_use(&all, called, TIMEOUTS), last);
     }
 
     #[test]

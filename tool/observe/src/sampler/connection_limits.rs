@@ -43,7 +43,7 @@ impl ConnectionLimitSampler {
     /// The limits of our own namespace, then those of the server's if that is another.
     pub(super) fn sample(&mut self, topology: &Topology) -> Vec<ConnectionLimits> {
         let most = self.most_tracked();
-        let own = self.own.sample(most, topology.target);
+        let own = self.own.sample(most, topology);
         let mut limits = vec![ConnectionLimits { of_server: topology.load_is_far, ..own }];
         let server = topology.namespace.as_ref().filter(|server| server.id != self.own.namespace.id);
         match server {
@@ -55,7 +55,7 @@ impl ConnectionLimitSampler {
                 limits.retain(|limits| !limits.of_server);
                 limits.push(ConnectionLimits {
                     of_server: true,
-                    ..self.server.insert(of).sample(most, topology.target)
+                    ..self.server.insert(of).sample(most, topology)
                 });
             }
         }
@@ -78,7 +78,7 @@ impl OfNamespace {
         }
     }
 
-    fn sample(&mut self, most_tracked: u64, target: SocketAddr) -> ConnectionLimits {
+    fn sample(&mut self, most_tracked: u64, topology: &Topology) -> ConnectionLimits {
         let read = |name| read_or_empty(&self.namespace.net.join(name));
         let sockstat = read("sockstat");
         let time_wait = network::time_wait(&sockstat);
@@ -91,13 +91,13 @@ impl OfNamespace {
             tracked: tracked.map(|tracked| Tracked { most: most_tracked, ..tracked }),
             time_wait,
             local_ports,
-            most_ports: if many { self.most_ports(target) } else { None },
+            most_ports: if many { self.most_ports(topology) } else { None },
         }
     }
 
     /// The address towards which most local ports are in use or held; `None` if the last count was too recent for
     /// what it cost, or the kernel does not tell.
-    fn most_ports(&mut self, target: SocketAddr) -> Option<PortsHeld> {
+    fn most_ports(&mut self, topology: &Topology) -> Option<PortsHeld> {
         let (now_us, cpu_us) = (monotonic_us(), own_thread_cpu_us());
         if now_us < self.next_count_us {
             return None;
@@ -105,7 +105,7 @@ impl OfNamespace {
         let sockets = diag::tcp_sockets(&mut self.netlink.as_mut()?.diag, States::HOLDING).ok()?;
         let most = most_ports(&sockets, self.local_ports?);
         self.next_count_us = now_us + own_thread_cpu_us().saturating_sub(cpu_us).saturating_mul(SHARE);
-        most.map(|(address, ports)| PortsHeld { address, is_target: address == target, ports })
+        most.map(|(address, ports)| PortsHeld { address, is_target: topology.is_called_at(address), ports })
     }
 }
 

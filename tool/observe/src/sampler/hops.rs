@@ -146,7 +146,7 @@ impl HopSampler {
         for (number, namespace) in namespaces.iter().enumerate() {
             let sockets = self.tcp_ends(namespace);
             let translation = &mut self.translation;
-            let real = |tuple| translation.seen_by_server(namespace, tuple);
+            let real = |tuple| seen_by_server(translation, (namespace, tuple), topology);
             add_tcp(&mut tcp, &sockets, (number, namespace, real), topology);
             if calls_unix {
                 unix.push(self.unix_sockets(namespace));
@@ -260,12 +260,33 @@ fn add_tcp<'a>(
         // What other servers accepted is no call, and each of their clients would have to be asked for.
         let is_accepted = listened_at.contains(&local.port());
         let Tuple { client, server } = if is_accepted { made } else { real(made) };
-        if *remote == topology.target || calls.contains_key(&server) {
+        let is_of_users = topology.is_called_at(*remote);
+        // To where it is led on is not known: it counts where it is accepted.
+        if is_of_users && topology.service == Some(server) {
+            continue;
+        }
+        if is_of_users || calls.contains_key(&server) {
             let seen = found.entry(Ends::new(client, server, number)).or_default();
             (seen.client, seen.call) = (Some(*end), calls.get(&server).copied());
             // What leads to the server itself is the users'.
-            seen.client_inode = Some(*inode).filter(|inode| *inode != 0 && *remote != topology.target);
+            seen.client_inode = Some(*inode).filter(|inode| *inode != 0 && !is_of_users);
         }
+    }
+}
+
+/// A connection that was made in a namespace, as its server sees it. Where the load is led on only in the server's namespace,
+/// that is asked too.
+fn seen_by_server(
+    translation: &mut Translation,
+    (namespace, tuple): (&Namespace, Tuple),
+    topology: &Topology,
+) -> Tuple {
+    let seen = translation.seen_by_server(namespace, tuple);
+    match &topology.namespace {
+        Some(within) if topology.service == Some(seen.server) && within.id != namespace.id => {
+            translation.seen_by_server(within, seen)
+        }
+        _ => seen,
     }
 }
 
@@ -521,6 +542,18 @@ mod tests {
                 expect(&topology, 1, 0, 0);
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_led_on_from_the_address_that_the_load_calls_is_not_the_servers() {
+        let [server, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let mut topology = topology(server.local_addr().unwrap(), inode(server.as_raw_fd()));
+        let service = other.local_addr().unwrap();
+        topology.service = Some(service);
+        let _clients = [service, topology.target].map(|address| TcpStream::connect(address).unwrap());
+        let hops = HopSampler::new(&KernelPaths::default()).sample(&topology).unwrap();
+        let told: Vec<_> = hops.iter().map(|hop| (&hop.address, hop.connections)).collect();
+        assert_eq!(told, [(&ServerAddress::Tcp { address: topology.target }, 1)]);
     }
 
     #[test]

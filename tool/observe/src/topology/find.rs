@@ -7,11 +7,13 @@ use super::Topology;
 use super::namespaces::{Namespace, Namespaces};
 use super::process_tree::{ProcessTree, SocketHolders, socket_holders};
 use super::tiers::TierSearch;
-use super::translation;
+use super::translation::{Leads, leads_to};
 use crate::error::ObserveError;
 use crate::kernel_files::{KernelPaths, Pid};
+use crate::netlink::conntrack::Called;
 
-/// Finds the processes behind `target` on this host.
+/// Finds the processes behind `target` on this host. Where address translation leads connections from here on to another port
+/// or address, they are those behind that one: connection tracking tells of connections that are open, or were a moment ago.
 ///
 /// # Errors
 /// When the address is not local, no process listens there, or the listening process may not be seen.
@@ -36,7 +38,7 @@ pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
 /// not be one of this host's: address translation changes it on the way. Finds too what serves the addresses that tiers on
 /// other hosts call, `behind` the targets, and these only where this host has them or leads them on. Where connections to an
 /// address are translated on this host, as those to the published ports of containers are, it finds what they lead to, as soon as
-/// any are open.
+/// any have been made.
 ///
 /// The topology is of all that were found, or of none. With it comes for each target, and then for each of the others, where
 /// its processes listen, or why they were not found.
@@ -83,6 +85,8 @@ struct Finder {
     namespaces: Namespaces,
     /// The addresses that any namespace has.
     addresses: BTreeSet<IpAddr>,
+    /// Those of this process's own.
+    own: BTreeSet<IpAddr>,
 }
 
 impl Finder {
@@ -90,28 +94,73 @@ impl Finder {
         let tree = ProcessTree::read(paths)?;
         let namespaces = Namespaces::read(paths, &tree);
         let addresses = namespaces.addresses();
-        Ok(Self { paths: paths.clone(), tree, namespaces, addresses })
+        let own = namespaces.own().map(Namespace::addresses).unwrap_or_default();
+        Ok(Self { paths: paths.clone(), tree, namespaces, addresses, own })
     }
 
-    /// Finds what serves the address.
+    /// Finds what serves those who call the address from here.
     fn find(&self, target: SocketAddr) -> Result<Topology, ObserveError> {
-        let target = SocketAddr::new(target.ip().to_canonical(), target.port());
-        self.topology(self.listening(target)?, target)
+        self.find_for(Called { service: canonical(target), from: Some(&self.own) })
     }
 
-    /// Finds what serves the addresses to which this host translates this one, or else what serves the address itself: what
-    /// listens at a published port gets only what is not translated.
+    /// Finds what serves those who call the address from anywhere.
     fn find_translated(&self, address: SocketAddr) -> Result<Topology, ObserveError> {
-        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-        let servers = translation::leads_to(&self.paths, address).into_iter();
-        let found = servers.filter_map(|server| self.find(server).ok()).reduce(Topology::joined_with);
-        found.map_or_else(|| self.find(address), Ok)
+        self.find_for(Called { service: canonical(address), from: None })
+    }
+
+    /// Finds what serves the addresses to which this host translates one, or else what serves the address itself: what listens
+    /// at a published port gets only what is not translated.
+    fn find_for(&self, called: Called<'_>) -> Result<Topology, ObserveError> {
+        let Led { to, is_refused } = self.led_from(called);
+        let found = to.into_iter().filter_map(|(within, server)| self.find_at(Some(within), server).ok());
+        if let Some(found) = found.reduce(Topology::joined_with) {
+            return Ok(Topology { service: Some(called.service), ..found });
+        }
+        match self.find_at(self.namespaces.own(), called.service) {
+            Err(ObserveError::NotListening(address)) if is_refused => {
+                Err(ObserveError::TranslationUnread(address))
+            }
+            found => found,
+        }
+    }
+
+    /// Where connections to an address are translated to: in this process's own namespace, which they leave or pass, and then
+    /// in the one that they lead into.
+    fn led_from(&self, called: Called<'_>) -> Led<'_> {
+        let Some(own) = self.namespaces.own() else { return Led::default() };
+        let Leads { to, is_refused } = leads_to(&self.paths, own, called);
+        let further = |stop| self.led_into(own, Called { service: stop, ..called });
+        if to.is_empty() {
+            return Led { to: further(called.service), is_refused };
+        }
+        let to = to.into_iter().flat_map(|stop| {
+            let further = further(stop);
+            if further.is_empty() { vec![(own, stop)] } else { further }
+        });
+        Led { to: to.collect(), is_refused }
+    }
+
+    /// Where the namespaces that have an address translate connections from another one to.
+    fn led_into<'a>(&'a self, from: &'a Namespace, called: Called<'_>) -> Vec<(&'a Namespace, SocketAddr)> {
+        let ip = called.service.ip();
+        let mut ends = self.namespaces.reachable(Some(from), ip).peekable();
+        if !self.is_local(ip) || ends.peek().is_none_or(|end| end.id == from.id) {
+            return Vec::new();
+        }
+        let to = |end: &'a Namespace| leads_to(&self.paths, end, called).to;
+        ends.flat_map(|end| to(end).into_iter().map(move |server| (end, server))).collect()
+    }
+
+    /// Finds what serves the address, called from a namespace.
+    fn find_at(&self, from: Option<&Namespace>, target: SocketAddr) -> Result<Topology, ObserveError> {
+        self.topology(self.listening(from, target)?, target)
     }
 
     /// Finds what serves the address, or else the same port at any other.
     fn find_by_port(&self, target: SocketAddr) -> Result<Topology, ObserveError> {
+        use ObserveError::{NotListening, NotLocal, TranslationUnread};
         let error = match self.find_translated(target) {
-            Err(error @ (ObserveError::NotLocal(_) | ObserveError::NotListening(_))) => error,
+            Err(error @ (NotLocal(_) | NotListening(_) | TranslationUnread(_))) => error,
             found => return found,
         };
         match self.namespaces.listening_on_port(target.port()) {
@@ -137,12 +186,16 @@ impl Finder {
         Ok(topology)
     }
 
-    /// The namespace that has the address, and the inodes of the sockets that listen there.
-    fn listening(&self, target: SocketAddr) -> Result<(Namespace, BTreeSet<u64>), ObserveError> {
+    /// The namespace that has the address, called from another or the same, and the inodes of the sockets that listen there.
+    fn listening(
+        &self,
+        from: Option<&Namespace>,
+        target: SocketAddr,
+    ) -> Result<(Namespace, BTreeSet<u64>), ObserveError> {
         if !self.is_local(target.ip()) {
             return Err(ObserveError::NotLocal(target));
         }
-        let listening = self.namespaces.with_address(target.ip()).find_map(|namespace| {
+        let listening = self.namespaces.reachable(from, target.ip()).find_map(|namespace| {
             let inodes = namespace.listeners_on(target);
             (!inodes.is_empty()).then(|| (namespace.clone(), inodes))
         });
@@ -152,6 +205,20 @@ impl Finder {
     fn is_local(&self, ip: IpAddr) -> bool {
         ip.is_loopback() || ip.is_unspecified() || self.addresses.contains(&ip)
     }
+}
+
+/// What address translation makes of connections.
+#[derive(Default)]
+struct Led<'a> {
+    /// The addresses that they lead to, each with the namespace in which it is translated last.
+    to: Vec<(&'a Namespace, SocketAddr)>,
+    /// Whether this process may not ask about those of its own namespace.
+    is_refused: bool,
+}
+
+/// The same address, as IPv4 where it is that.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 fn servers(

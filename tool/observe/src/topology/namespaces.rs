@@ -106,6 +106,12 @@ impl Namespace {
         sockets
     }
 
+    /// The addresses that it has now.
+    pub(crate) fn addresses(&self) -> BTreeSet<IpAddr> {
+        let ipv4 = self.own_ipv4().into_iter().map(IpAddr::from);
+        ipv4.chain(self.own_ipv6().into_iter().map(IpAddr::from)).collect()
+    }
+
     fn has_address(&self, ip: IpAddr) -> bool {
         match ip {
             IpAddr::V4(ip) => self.own_ipv4().contains(&ip),
@@ -193,16 +199,12 @@ impl Namespaces {
 
     /// All addresses that any of them has now.
     pub(crate) fn addresses(&self) -> BTreeSet<IpAddr> {
-        let of = |namespace: &Namespace| {
-            let ipv4 = namespace.own_ipv4().into_iter().map(IpAddr::from);
-            ipv4.chain(namespace.own_ipv6().into_iter().map(IpAddr::from))
-        };
-        self.all.iter().flat_map(of).collect()
+        self.all.iter().flat_map(Namespace::addresses).collect()
     }
 
-    /// The namespaces that have the address `ip`. A loopback address means our own namespace.
-    pub(crate) fn with_address(&self, ip: IpAddr) -> impl Iterator<Item = &Namespace> {
-        self.reachable(self.all.first(), ip)
+    /// This process's own.
+    pub(crate) fn own(&self) -> Option<&Namespace> {
+        self.all.first()
     }
 
     /// The namespaces in which a connection from `from` to `ip` may end: `from` itself if it has the address, as always

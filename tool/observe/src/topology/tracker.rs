@@ -53,10 +53,13 @@ impl TopologyTracker {
     }
 
     fn find_again(&self, topology: &mut Topology) {
-        if let Ok(found) = find_in(&self.paths, topology.target) {
+        let again = |address| find_in(&self.paths, address).ok();
+        // What took its place may be at another address, to which the load is led all the same.
+        let found = again(topology.target).or_else(|| again(topology.service?));
+        if let Some(found) = found {
             let generators = std::mem::take(&mut topology.generators);
-            let Topology { load_is_far, is_behind, .. } = *topology;
-            *topology = Topology { load_is_far, is_behind, generators, ..found };
+            let Topology { service, load_is_far, is_behind, .. } = *topology;
+            *topology = Topology { service, load_is_far, is_behind, generators, ..found };
         }
     }
 

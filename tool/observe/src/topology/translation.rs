@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 
 use super::namespaces::Namespace;
 use crate::clock::monotonic_us;
-use crate::kernel_files::{KernelPaths, read_or_empty};
+use crate::kernel_files::KernelPaths;
 use crate::netlink::NetlinkSocket;
-use crate::netlink::conntrack::{self, Side, Timeouts, Tuple};
+use crate::netlink::conntrack::{self, Called, Side, Timeouts, Tuple};
 
 /// More connections than this are forgotten and asked for again.
 const KNOWN_MAX: usize = 1 << 14;
@@ -47,24 +47,48 @@ struct Tracked {
     translated: BTreeMap<(Side, Tuple), (Tuple, u64)>,
 }
 
-/// The addresses to which open connections to an address are translated in this process's own namespace, as far as there are
-/// any and they are in use; none where that may not be read.
-pub(crate) fn leads_to(paths: &KernelPaths, service: SocketAddr) -> BTreeSet<SocketAddr> {
-    if !is_tracking(paths) {
-        return BTreeSet::new();
-    }
-    let netlink = conntrack::open(&Namespace::own(paths));
-    netlink.and_then(|netlink| conntrack::leads_to(netlink, service, timeouts(paths))).unwrap_or_default()
+/// Where connections to an address lead.
+#[derive(Debug, Default)]
+pub(crate) struct Leads {
+    /// The addresses to which they are translated, as far as there are any and they are in use.
+    pub(crate) to: BTreeSet<SocketAddr>,
+    /// Whether connections are tracked, and this process may not ask about them.
+    pub(crate) is_refused: bool,
 }
 
-/// Those of this process's own namespace, or else the kernel's defaults.
-fn timeouts(paths: &KernelPaths) -> Timeouts {
-    let folder = paths.proc.join("sys/net/netfilter");
-    let read = |name: &str| read_or_empty(&folder.join(name)).trim().parse::<u32>().ok();
-    Timeouts {
-        established_s: read("nf_conntrack_tcp_timeout_established").unwrap_or(432_000),
-        unacknowledged_s: read("nf_conntrack_tcp_timeout_unacknowledged").unwrap_or(300),
+/// Where the connections to an address lead that a namespace translates.
+pub(crate) fn leads_to(paths: &KernelPaths, namespace: &Namespace, called: Called<'_>) -> Leads {
+    if !is_tracking(paths) {
+        return Leads::default();
     }
+    let asked = conntrack::open(namespace)
+        .and_then(|netlink| conntrack::leads_to(netlink, called, timeouts(paths, namespace)));
+    let is_refused = asked.as_ref().is_err_and(is_refusal);
+    Leads { to: asked.unwrap_or_default(), is_refused }
+}
+
+/// The kernel's settings of how long it keeps connections, with its defaults, seconds: established ones, those with something
+/// to acknowledge, and those that end.
+const TIMEOUTS: [(&str, u32); 7] = [
+    ("netfilter/nf_conntrack_tcp_timeout_established", 432_000),
+    ("netfilter/nf_conntrack_tcp_timeout_unacknowledged", 300),
+    ("netfilter/nf_conntrack_tcp_timeout_fin_wait", 120),
+    ("netfilter/nf_conntrack_tcp_timeout_close_wait", 60),
+    ("netfilter/nf_conntrack_tcp_timeout_last_ack", 30),
+    ("netfilter/nf_conntrack_tcp_timeout_time_wait", 120),
+    ("netfilter/nf_conntrack_tcp_timeout_close", 10),
+];
+
+/// Those of a namespace, or else the kernel's defaults.
+fn timeouts(paths: &KernelPaths, namespace: &Namespace) -> Timeouts {
+    let mut seconds = TIMEOUTS.map(|(_, default)| default);
+    if let Ok(texts) = namespace.settings(paths, TIMEOUTS.map(|(name, _)| name)) {
+        for (seconds, text) in seconds.iter_mut().zip(texts) {
+            *seconds = text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(*seconds);
+        }
+    }
+    let [established_s, unacknowledged_s, ending_s @ ..] = seconds;
+    Timeouts { established_s, unacknowledged_s, ending_s }
 }
 
 fn is_tracking(paths: &KernelPaths) -> bool {
@@ -207,7 +231,18 @@ mod tests {
     #[test]
     fn nothing_leads_elsewhere_where_there_are_no_connections() {
         // 192.0.2.0/24 is for documentation (RFC 5737).
-        assert_eq!(leads_to(&KernelPaths::default(), ([192, 0, 2, 7], 9).into()), BTreeSet::new());
+        let paths = KernelPaths::default();
+        let called = Called { service: ([192, 0, 2, 7], 9).into(), from: None };
+        assert_eq!(leads_to(&paths, &Namespace::own(&paths), called).to, BTreeSet::new());
+    }
+
+    #[test]
+    fn nothing_is_refused_where_nothing_is_tracked() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = KernelPaths { proc: folder.path().into(), ..KernelPaths::default() };
+        let called = Called { service: ([127, 0, 0, 1], 9).into(), from: None };
+        let leads = leads_to(&paths, &Namespace::own(&paths), called);
+        assert!(leads.to.is_empty() && !leads.is_refused);
     }
 
     #[test]
@@ -238,12 +273,16 @@ mod tests {
     fn time_outs_are_those_of_the_namespace_or_the_defaults() {
         let folder = tempfile::tempdir().unwrap();
         let paths = KernelPaths { proc: folder.path().into(), ..KernelPaths::default() };
-        let default = Timeouts { established_s: 432_000, unacknowledged_s: 300 };
-        assert_eq!(timeouts(&paths), default);
+        let ending_s = [120, 60, 30, 120, 10];
+        let default = Timeouts { established_s: 432_000, unacknowledged_s: 300, ending_s };
+        let timeouts = || timeouts(&paths, &Namespace::own(&paths));
+        assert_eq!(timeouts(), default);
         let settings = folder.path().join("sys/net/netfilter");
         std::fs::create_dir_all(&settings).unwrap();
         std::fs::write(settings.join("nf_conntrack_tcp_timeout_established"), "86400\n").unwrap();
-        assert_eq!(timeouts(&paths), Timeouts { established_s: 86_400, ..default });
+        std::fs::write(settings.join("nf_conntrack_tcp_timeout_time_wait"), "7\n").unwrap();
+        let ending_s = [120, 60, 30, 7, 10];
+        assert_eq!(timeouts(), Timeouts { established_s: 86_400, ending_s, ..default });
     }
 
     #[test]

@@ -34,8 +34,13 @@ fn told(is: impl Into<String>, does: &'static str, mend: impl Into<String>) -> T
 fn subject(of: &Subject) -> String {
     match of {
         Subject::Generator => "the generator".to_owned(),
-        Subject::Server { name, pid } => format!("{name} (pid {pid})"),
+        Subject::Server { name, pid, .. } => format!("{name} (pid {pid})"),
     }
+}
+
+/// Several processes of a tier: `150 processes of postgres`.
+fn several(processes: u32, name: &str) -> String {
+    format!("{} processes of {name}", count(processes.into()))
 }
 
 fn count(number: u64) -> String {
@@ -65,30 +70,60 @@ fn within((name, pid): (&str, u32), of: &Fault) -> Told {
 
 fn of_process(of: &Fault) -> Option<Told> {
     Some(match of {
-        Fault::OpenFiles { of: whose @ Subject::Generator, limit } => told(
-            format!("{} may open {} files.", subject(whose), count(*limit)),
-            "A user is a connection, and a connection is a file: a sweep cannot go beyond that many users.",
-            "ulimit -Hn 65536",
-        ),
-        Fault::OpenFiles { of: whose @ Subject::Server { pid, .. }, limit } => told(
-            format!("{} may open {} files.", subject(whose), count(*limit)),
-            "Beyond that many connections it refuses users or makes them wait, and N* is that of the limit.",
-            format!(
-                "prlimit --pid {pid} --nofile=65536; for good, ulimit -n or LimitNOFILE= where it is started"
-            ),
-        ),
-        Fault::Quota { of, cores } => told(
-            format!("A cgroup lets {} use {} processors.", subject(of), number::cores(*cores)),
+        Fault::OpenFiles { of, processes, limit } => files(of, *processes, &count(*limit)),
+        Fault::Quota { of, processes, cores } => told(
+            quota(of, *processes, &number::cores(*cores)),
             "The answer is that of the quota: as meant in production, but not what the machine can do.",
             "raise cpu.max of the cgroup, or leave it if production has the same",
         ),
-        Fault::DebugServer { name, pid } => told(
-            format!("{name} (pid {pid}) runs from a folder of debug builds (target/debug)."),
-            "If it was built without optimisation, it may be many times slower than what is shipped.",
-            "cargo build --release, then start that",
-        ),
+        Fault::DebugServer { name, pid, processes } => {
+            let whose = match processes {
+                2.. => format!("{}, such as pid {pid}, run", several(*processes, name)),
+                _ => format!("{name} (pid {pid}) runs"),
+            };
+            told(
+                format!("{whose} from a folder of debug builds (target/debug)."),
+                "If it was built without optimisation, it may be many times slower than what is shipped.",
+                "cargo build --release, then start that",
+            )
+        }
         _ => return None,
     })
+}
+
+fn files(of: &Subject, processes: u32, limit: &str) -> Told {
+    let Subject::Server { name, pid, .. } = of else {
+        return told(
+            format!("{} may open {limit} files.", subject(of)),
+            "A user is a connection, and a connection is a file: a sweep cannot go beyond that many users.",
+            "ulimit -Hn 65536",
+        );
+    };
+    let (is, others) = match processes {
+        2.. => (
+            format!("{} may open few files, at worst {limit} (pid {pid}).", several(processes, name)),
+            ", and the same for each of the others",
+        ),
+        _ => (format!("{} may open {limit} files.", subject(of)), ""),
+    };
+    told(
+        is,
+        "Beyond that many connections it refuses users or makes them wait, and N* is that of the limit.",
+        format!(
+            "prlimit --pid {pid} --nofile=65536{others}; for good, ulimit -n or LimitNOFILE= where it is \
+             started"
+        ),
+    )
+}
+
+fn quota(of: &Subject, processes: u32, cores: &str) -> String {
+    match of {
+        Subject::Server { name, pid, .. } if processes > 1 => {
+            let all = several(processes, name);
+            format!("Cgroups limit the processors of {all}, at worst to {cores} (pid {pid}).")
+        }
+        _ => format!("A cgroup lets {} use {cores} processors.", subject(of)),
+    }
 }
 
 fn of_sockets(of: &Fault) -> Option<Told> {
@@ -328,7 +363,7 @@ pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use analysis::counters::Tracked;
+    use analysis::counters::{Role, Tracked};
 
     use super::*;
 
@@ -366,14 +401,34 @@ mod tests {
         }
     }
 
+    fn server() -> Subject {
+        Subject::Server { name: "app".into(), pid: 7, role: Role::Server }
+    }
+
+    #[test]
+    fn what_many_processes_share_is_told_with_their_number_and_the_worst() {
+        let files = |processes| fault(&Fault::OpenFiles { of: server(), processes, limit: 64 });
+        assert_eq!(files(1).is, "app (pid 7) may open 64 files.");
+        assert_eq!(files(150).is, "150 processes of app may open few files, at worst 64 (pid 7).");
+        assert!(files(1).mend.starts_with("prlimit --pid 7 --nofile=65536; for good"), "{}", files(1).mend);
+        assert!(files(150).mend.contains("each of the others; for good"), "{}", files(150).mend);
+        let quota = |processes| fault(&Fault::Quota { of: server(), processes, cores: 0.5 }).is;
+        assert_eq!(quota(1), "A cgroup lets app (pid 7) use 0.50 processors.");
+        assert_eq!(quota(3), "Cgroups limit the processors of 3 processes of app, at worst to 0.50 (pid 7).");
+        let debug = |processes| fault(&Fault::DebugServer { name: "app".into(), pid: 7, processes }).is;
+        assert!(debug(1).starts_with("app (pid 7) runs from"), "{}", debug(1));
+        assert!(debug(3).starts_with("3 processes of app, such as pid 7, run from"), "{}", debug(3));
+    }
+
     #[test]
     fn every_fault_has_words_of_its_own() {
-        let server = Subject::Server { name: "app".into(), pid: 7 };
         let table = Tracked { connections: 9, most: 10, refused: 0 };
         let all = [
-            Fault::OpenFiles { of: Subject::Generator, limit: 64 },
-            Fault::OpenFiles { of: server.clone(), limit: 64 },
-            Fault::Quota { of: server, cores: 0.5 },
+            Fault::OpenFiles { of: Subject::Generator, processes: 1, limit: 64 },
+            Fault::OpenFiles { of: server(), processes: 1, limit: 64 },
+            Fault::OpenFiles { of: server(), processes: 2, limit: 64 },
+            Fault::Quota { of: server(), processes: 1, cores: 0.5 },
+            Fault::Quota { of: server(), processes: 2, cores: 0.5 },
             Fault::FewPorts { ports: 100 },
             Fault::TimeWait { held: 90, ports: 100, reuse: Some(0) },
             Fault::ListenQueue { limit: 128 },
@@ -394,7 +449,8 @@ mod tests {
             Fault::Neighbour { name: "backup".into(), pid: 9, cores: 0.5 },
             Fault::Clock { source: "hpet".into(), better: None },
             Fault::DebugBuild,
-            Fault::DebugServer { name: "app".into(), pid: 7 },
+            Fault::DebugServer { name: "app".into(), pid: 7, processes: 1 },
+            Fault::DebugServer { name: "app".into(), pid: 7, processes: 2 },
         ];
         let told: BTreeSet<String> = all.iter().map(|of| fault(of).is).collect();
         assert_eq!(told.len(), all.len(), "{told:?}");

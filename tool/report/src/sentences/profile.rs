@@ -179,6 +179,8 @@ fn trouble(of: &ProfileTrouble) -> String {
 fn untold(of: &ProfileTrouble) -> String {
     match of {
         ProfileTrouble::NotBuilt => "nstar there was built without profiles".to_owned(),
+        // Whoever measured was interrupted.
+        ProfileTrouble::NotAnswered { waited_s: Some(0) } => "the agent there was not waited for".to_owned(),
         ProfileTrouble::NotAnswered { waited_s: Some(waited_s) } => {
             format!("the agent there did not tell it within {waited_s} s")
         }
@@ -266,6 +268,8 @@ mod tests {
         assert!(told.starts_with("web: Where") && told.contains("perf_event_paranoid is 3"), "{told}");
         let told = on_web(ProfileTrouble::NotAnswered { waited_s: Some(20) });
         assert!(told.ends_with("the agent there did not tell it within 20 s."), "{told}");
+        let told = on_web(ProfileTrouble::NotAnswered { waited_s: Some(0) });
+        assert!(told.ends_with("the agent there was not waited for."), "{told}");
     }
 
     #[test]

@@ -204,6 +204,7 @@ pub(super) fn server_unwatched() -> Vec<ServerUnwatched> {
     vec![
         NotLocal { address },
         NotListening { address },
+        TranslationUnread { address },
         PermissionDenied { address },
         NoOwner { address },
         OwnProcess { address },

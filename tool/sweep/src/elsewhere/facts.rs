@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::Asked;
 use agent::protocol::About;
+use agent::{Asked, Observer, Patience};
 use analysis::doctor::{Examined, Facts, Known};
 use analysis::run::{AgentTrouble, HostName};
 
@@ -24,9 +24,26 @@ pub(crate) struct FoundElsewhere {
 impl Elsewhere {
     /// Has all tell the facts of their hosts, while something is done here. An agent that does not answer tells nothing.
     pub(crate) fn facts<T>(&self, meanwhile: impl FnOnce() -> T) -> (T, Vec<Option<Facts>>) {
+        self.facts_by(Observer::facts, meanwhile)
+    }
+
+    /// The same of those that answer while the patience lasts.
+    pub(crate) fn facts_within<T>(
+        &self,
+        patience: &Patience<'_>,
+        meanwhile: impl FnOnce() -> T,
+    ) -> (T, Vec<Option<Facts>>) {
+        self.facts_by(|observer, asked| observer.facts_within(asked, patience), meanwhile)
+    }
+
+    fn facts_by<T>(
+        &self,
+        answer: impl Fn(&Observer, Asked) -> Option<Facts>,
+        meanwhile: impl FnOnce() -> T,
+    ) -> (T, Vec<Option<Facts>>) {
         let asked: Vec<Asked> = self.agents.iter().map(|agent| agent.observer.ask_for_facts()).collect();
         let done = meanwhile();
-        let told = self.agents.iter().zip(asked).map(|(agent, asked)| agent.observer.facts(asked));
+        let told = self.agents.iter().zip(asked).map(|(agent, asked)| answer(&agent.observer, asked));
         (done, told.collect())
     }
 

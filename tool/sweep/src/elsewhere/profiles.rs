@@ -1,14 +1,19 @@
 //! Profiles of the tiers that observers elsewhere see, sampled and named where they run.
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use agent::{PROFILE_PATIENCE, ProfileAsked};
+use agent::{PROFILE_PATIENCE, Patience, ProfileAsked};
 use analysis::counters::Process;
 use analysis::profile::{HostProfile, Tier};
 
 use super::{Agent, Elsewhere};
 use crate::profiling::tier;
 use crate::target::by_tier;
+
+/// How long profiles are waited for where an interrupt has ended the load, as is usual for one without an end: they are on their
+/// way then.
+const AFTER_INTERRUPT: Duration = Duration::from_secs(3);
 
 /// A profile that was asked for, of the tiers that one agent sees.
 #[derive(Debug)]
@@ -35,12 +40,17 @@ impl Elsewhere {
         agents.for_each(|agent| agent.observer.end_profile());
     }
 
-    /// What they sampled. All are waited for, until the same time: who has told nothing by then is left out, and that is told.
-    pub(crate) fn profiles(&self, asked: Vec<AskedProfile>) -> Vec<HostProfile> {
-        let until = Instant::now() + PROFILE_PATIENCE;
+    /// What they sampled. All are waited for, until the same time or an interrupt: who has told nothing by then is left out, and
+    /// that is told. Where the load was interrupted already, they are waited for for a moment all the same.
+    pub(crate) fn profiles(&self, asked: Vec<AskedProfile>, interrupt: &AtomicBool) -> Vec<HostProfile> {
+        let go_on = AtomicBool::new(false);
+        let patience = match interrupt.load(Ordering::Relaxed) {
+            true => Patience::begin(AFTER_INTERRUPT, &go_on),
+            false => Patience::begin(PROFILE_PATIENCE, interrupt),
+        };
         let of = |AskedProfile { agent, asked }: AskedProfile| {
             let agent = self.agents.get(agent)?;
-            let told = agent.observer.profiled(&asked, until).unwrap_or_else(HostProfile::without);
+            let told = agent.observer.profiled(&asked, &patience).unwrap_or_else(HostProfile::without);
             Some(told.seen_from(&agent.stand.place, &agent.name))
         };
         asked.into_iter().filter_map(of).collect()

@@ -78,3 +78,22 @@ fn what_an_agent_may_not_look_at_is_told_and_the_rest_goes_on() {
     assert!(said.contains(queues) && said.contains("Run the agent on far as root"), "{outcome}");
     assert!(said.contains("may open 512 files."), "the rest goes on: {outcome}");
 }
+
+#[test]
+fn what_matters_most_on_another_host_is_told_before_a_sweep() {
+    let test = "what_matters_most_on_another_host_is_told_before_a_sweep";
+    if !can_run(test) {
+        return;
+    }
+    let place = Place::beside_others();
+    let Some(far) = Far::serving(&place, "serve(keep, lambda: None)", &FEW_FILES) else { return };
+    let (observe, url) = (far.through_a_daemon(&place), far.url());
+    let words = ["sweep", &url, "-c", "1,2", "-d", "1s", "--observe", &observe];
+    let outcome = place.wrapped(HIDDEN, words).run();
+    assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
+    let mut lines = outcome.stderr.lines();
+    let told = lines.find(|line| line.contains("may open 512 files")).unwrap_or_default();
+    let mend = format!("Mend on far: prlimit --pid {}", far.pid());
+    assert!(told.starts_with("far: python3") && told.contains(&mend), "{outcome}");
+    assert!(outcome.stderr.matches(" Mend").count() <= 2, "more than matters most: {outcome}");
+}

@@ -175,6 +175,10 @@ impl Far {
         self.server.address
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
     /// What observes in its network, as a process of this machine like any other.
     pub(crate) fn in_its_network(&self) -> String {
         format!("ip netns exec {} {} agent", self.network.name, tool_program().display())

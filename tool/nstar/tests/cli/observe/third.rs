@@ -86,7 +86,7 @@ impl Drop for Host {
 }
 
 /// Joins two networks by a link of their own. Returns the address of the second on it; `None` where that cannot be done.
-fn join(one: &Network, other: &Network) -> Option<String> {
+pub(super) fn join(one: &Network, other: &Network) -> Option<String> {
     let [_, _, subnet, _] = other.address;
     let (link, peer) = (format!("{}c", one.name), format!("{}d", one.name));
     let made = [
@@ -107,12 +107,12 @@ fn translates(network: &Network, to: &str, port: u16) -> bool {
 }
 
 /// Leads what calls the network at a published port of its address to another port of it.
-fn publishes(network: &str, address: &str, port: u16) -> bool {
+pub(super) fn publishes(network: &str, address: &str, port: u16) -> bool {
     leads(network, ("prerouting", address), (address, port))
 }
 
 /// Leads connections to an address, at a hook, to a port of another.
-fn leads(network: &str, (hook, from): (&str, &str), (to, port): (&str, u16)) -> bool {
+pub(super) fn leads(network: &str, (hook, from): (&str, &str), (to, port): (&str, u16)) -> bool {
     let rules = format!(
         "table ip nat {{\n chain {hook} {{\n  type nat hook {hook} priority -100;\n  ip daddr {from} tcp dport \
          {SERVICE_PORT} dnat to {to}:{port}\n }}\n}}\n"
@@ -152,7 +152,7 @@ fn takes(network: &str, rules: &str) -> bool {
 /// What a front calls, and nobody has. 203.0.113.0/24 is for documentation (RFC 5737).
 const SERVICE: &str = "203.0.113.10";
 /// The port at which what is translated is called.
-const SERVICE_PORT: u16 = 5432;
+pub(super) const SERVICE_PORT: u16 = 5432;
 
 /// Sweeps until the edge from the front to what it calls is seen; on a busy machine the observers may hardly have had a look.
 fn measured(place: &Place, wrapper: &[&str], words: &[&str], is_seen: impl Fn(&Value) -> bool) -> Value {
@@ -165,7 +165,7 @@ fn measured(place: &Place, wrapper: &[&str], words: &[&str], is_seen: impl Fn(&V
     (0..3).map(|_| measured()).find(is_seen).unwrap_or_else(measured)
 }
 
-fn list(run: &Value, key: &str) -> Vec<Value> {
+pub(super) fn list(run: &Value, key: &str) -> Vec<Value> {
     run["topology"][key].as_array().cloned().unwrap_or_default()
 }
 
