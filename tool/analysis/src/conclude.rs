@@ -1,5 +1,6 @@
 //! The conclusion of a whole run: N*, the verdict, laws, models and warnings from its steps.
 
+mod by_kind;
 mod context;
 mod from_disk;
 mod laws;
@@ -16,8 +17,8 @@ use crate::confirmation::confirm;
 use crate::laws::little;
 use crate::resources::LockUse;
 use crate::run::{
-    Confirmation, Generator, Host, Laws, LoadShape, Locks, Models, Resource, Run, SCHEMA, Step, Topology,
-    Verdict, Warning,
+    Confirmation, Generator, Host, Laws, LoadShape, Locks, Models, RequestDemand, Resource, Run, SCHEMA,
+    Step, Topology, Verdict, Warning,
 };
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
@@ -46,6 +47,8 @@ pub struct Conclusion {
     pub confirmation: Option<Confirmation>,
     /// An experiment that would tell the verdict from another, to be made, or gone on with, and added to the context.
     pub to_tell: Option<Plan>,
+    /// What each kind of request costs, by its place in the scenario; empty where nothing is known of that.
+    pub kinds: Vec<Vec<RequestDemand>>,
 }
 
 /// The parts of a run file that are not measured.
@@ -72,7 +75,7 @@ pub struct Provenance {
 impl Conclusion {
     /// The run file.
     pub fn into_run(mut self, provenance: Provenance) -> Run {
-        let requests = mix(&provenance.requests);
+        let requests = by_kind::with_demands(mix(&provenance.requests), self.kinds);
         self.warnings.extend(not_as_asked(&requests));
         Run {
             schema: SCHEMA.to_owned(),
@@ -129,6 +132,7 @@ pub fn conclude(mut steps: Vec<Step>, context: &Context) -> Conclusion {
         confirmation,
         verdict,
         to_tell,
+        kinds: by_kind::of_kinds(&curve, &saturation),
         steps: filled_in(curve, context),
         laws,
     }

@@ -16,7 +16,7 @@ use crate::run::{
 use crate::statistics::batch_means::{BatchMeans, Observation, batch_means};
 use crate::statistics::mser;
 use crate::statistics::period::group_length;
-use crate::ticks::{ErrorCounts, GeneratorPart, GeneratorTick, Tick, add_errors, sum};
+use crate::ticks::{ErrorCounts, GeneratorPart, GeneratorTick, KindCounts, Tick, add_errors, sum};
 
 /// How well a step has to be measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +77,7 @@ pub fn estimate(users: u32, ticks: &[Tick], precision: &Precision) -> Step {
         pauses: pauses::pauses(kept),
         silences: silences::silences(users, kept),
         mean_thinking_users: mean_thinking_users(kept),
+        kinds: KindCounts::of(kept).into_iter().collect(),
     };
     step
 }

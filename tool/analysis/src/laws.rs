@@ -1,6 +1,7 @@
 //! Operational laws: Little's law, and the asymptotes of a closed system (Denning and Buzen, "The operational analysis of
 //! queueing network models", Computing Surveys 10(3), 1978).
 
+pub(crate) mod by_kind;
 pub mod demands;
 pub mod mva;
 pub mod usl;

@@ -7,6 +7,8 @@
 mod change;
 mod draw;
 mod goal;
+mod kinds;
+mod mix;
 mod model;
 mod network;
 mod outlook;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use change::Change;
 pub use goal::{Bound, Goal, GoalAnswer, GoalFigure, GoalOption};
+pub use mix::{MixShare, NoMix};
 pub use slowdown::Slowdown;
 
 use crate::run::{Identity, ResourceKind, Run, Words, known};
@@ -105,6 +108,8 @@ pub enum Refusal {
         /// Those that the file holds.
         kept: Vec<String>,
     },
+    /// Nothing can be said of another mix of requests.
+    Mix(NoMix),
 }
 
 impl Refusal {
@@ -298,6 +303,13 @@ pub enum Caution {
     },
     /// The mix of requests stays as it was.
     Mix,
+    /// In another mix each kind of request waits, for what no resource accounts for, as it did with the fewest users.
+    OtherMix,
+    /// A demand stays as it was in another mix, because what each kind of request costs there is not known. It had room.
+    MixKept {
+        /// The demand, as changes call it.
+        demand: String,
+    },
 }
 
 /// Answers a question from a run.
@@ -307,7 +319,7 @@ pub enum Caution {
 pub fn predict(run: &Run, question: &Question, version: &str) -> Result<Prediction, Refusal> {
     let parts = Parts::of(run)?;
     let drawn = Drawn::of(&parts, &question.changes, question.seed)?;
-    let ratios = quantile::Ratios::of(run, &drawn);
+    let ratios = quantile::Ratios::of(run, &drawn, &question.changes);
     let goal = question.goal.as_ref().map(|goal| goal::answer(goal, &drawn, &parts, &ratios)).transpose()?;
     Ok(Prediction {
         schema: SCHEMA.into(),

@@ -9,6 +9,7 @@ mod device;
 mod hops;
 mod host;
 mod joined;
+mod kinds;
 mod locks;
 mod meanwhile;
 mod memory_limit;

@@ -33,7 +33,7 @@ pub use evidence::{
 };
 pub use generators::{GeneratorHost, GeneratorLoss, GeneratorShare, GeneratorTrouble};
 pub use identity::{Database, DiskLimit, HostName, Identity, Processes, ResourceKind, Unit, Words};
-pub use laws::{Bounds, Demand, Laws, Models, Predicted, Usl};
+pub use laws::{Bounds, Demand, Laws, Models, Predicted, RequestDemand, Usl};
 pub use load_shape::{Connections, LoadShape, LoopKind};
 pub use off_cpu::{OffCpu, OffCpuTrouble, RunState, TierOffCpu, Wait};
 pub use probability::Probability;
@@ -131,6 +131,9 @@ pub struct RequestShare {
     pub completed: u64,
     /// How often another kind took its turn, because the user had kept nothing for this kind.
     pub replaced: u64,
+    /// What one of them costs of each tier, disk and link, as far as the run tells; empty in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub demands: Vec<RequestDemand>,
 }
 
 /// A comparison of what clients were promised with what a system holds.

@@ -4,6 +4,7 @@ pub mod batch_means;
 pub(crate) mod dunnett;
 pub(crate) mod mean;
 pub mod mser;
+pub mod normal_equations;
 pub(crate) mod period;
 pub(crate) mod pooling;
 pub(crate) mod random;

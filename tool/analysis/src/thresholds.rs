@@ -11,6 +11,10 @@ pub(crate) const PLATEAU: f64 = 0.90;
 
 const _: () = assert!(PLATEAU < SATURATED);
 
+/// Steps with at least this share of the maximum throughput tell what a request costs: with less, what is done without requests
+/// shows.
+pub(crate) const LOADED: f64 = 0.5;
+
 /// Throughput below this share of the maximum is low enough for a resource that limits it to have been clearly less busy.
 pub(crate) const LOW: f64 = 0.70;
 

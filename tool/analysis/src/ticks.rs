@@ -1,5 +1,9 @@
 //! What the load generator counted, slice by slice.
 
+mod kind_counts;
+
+pub use kind_counts::KindCounts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -125,6 +129,11 @@ pub struct KindTick {
 }
 
 impl KindTick {
+    /// The place of its counts among those of all kinds. Counts of others may name any kind.
+    pub(crate) fn place(&self) -> usize {
+        usize::from(self.kind.min(KINDS_APART))
+    }
+
     /// Requests of this kind that completed.
     pub fn completed(&self) -> u64 {
         self.response_times.total()

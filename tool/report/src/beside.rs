@@ -9,7 +9,8 @@ use analysis::comparison::{
     Requirement, Seen,
 };
 use analysis::run::{
-    Cause, Demand, Doubt, Evidence, Identity, NextLimit, OutcomeEvidence, Resource, Run, Step, Verdict, Words,
+    Cause, Demand, Doubt, Evidence, Identity, NextLimit, OutcomeEvidence, RequestDemand, Resource, Run, Step,
+    Verdict, Words,
 };
 
 use crate::number;
@@ -20,6 +21,9 @@ pub fn put(run: &mut Run) {
     put_in_verdict(&mut run.verdict);
     run.steps.iter_mut().for_each(put_in_step);
     for Demand { holder, identity, .. } in &mut run.laws.demands {
+        put_name(holder, identity);
+    }
+    for RequestDemand { holder, identity, .. } in demands_of_requests(run) {
         put_name(holder, identity);
     }
     run.warnings.iter_mut().for_each(|warning| put_beside(&mut warning.text, &mut warning.cause));
@@ -33,7 +37,14 @@ pub(crate) fn take(run: &mut Run) {
     for Demand { holder, identity, .. } in &mut run.laws.demands {
         take_name(holder, identity);
     }
+    for RequestDemand { holder, identity, .. } in demands_of_requests(run) {
+        take_name(holder, identity);
+    }
     run.warnings.iter_mut().for_each(|warning| fill(&mut warning.cause, &mut warning.text));
+}
+
+fn demands_of_requests(run: &mut Run) -> impl Iterator<Item = &mut RequestDemand> {
+    run.requests.iter_mut().flat_map(|request| &mut request.demands)
 }
 
 /// Puts the words of a comparison in.

@@ -139,6 +139,16 @@ fn each_kind_of_request_is_a_row_of_a_table() {
 }
 
 #[test]
+fn what_kinds_of_request_cost_each_tier_is_in_their_table() {
+    let page = html(&samples::mix_with_costs()).expect("renders");
+    let tags = tags(&page);
+    let costs = tags.iter().filter(|tag| tag.get("data-name") == Some("requests.demands.demand_us"));
+    let costs: Vec<_> = costs.filter_map(|tag| tag.get("data-value")).collect();
+    assert_eq!(costs, ["27", "1900", "640"]);
+    assert!(page.contains("CPU time of nginx worker (pid 812)") && page.contains("CPU time of db (pid 900)"));
+}
+
+#[test]
 fn tables_and_charts_are_named() {
     for (name, page) in pages() {
         let tags = tags(&page);

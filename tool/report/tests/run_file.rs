@@ -16,6 +16,16 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
+fn what_kinds_of_request_cost_is_written_with_the_names_of_tiers() {
+    let run = samples::mix_with_costs();
+    let text = json(&run).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value.pointer("/requests/1/demands/1/holder"), Some(&Value::from("db (pid 900)")));
+    assert_eq!(value.pointer("/requests/1/demands/1/demand_us"), Some(&Value::from(640.0)));
+    assert_eq!(parse(&text).unwrap(), run);
+}
+
+#[test]
 fn a_file_of_this_version_stays_readable() {
     let text = include_str!("golden/run.json");
     let run = parse(text).unwrap();

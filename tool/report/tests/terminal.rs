@@ -88,6 +88,15 @@ fn each_kind_of_request_has_a_row_of_its_own_times() {
 }
 
 #[test]
+fn each_kind_of_request_has_what_it_costs_each_tier() {
+    let text = terminal(&samples::mix_with_costs(), &TerminalOptions { width: 160, ..options() });
+    let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let rows: Vec<String> = rows.skip_while(|line| !line.starts_with("request at 4 users")).take(3).collect();
+    let ends = ["p99 CPU nginx worker µs CPU db µs", "205 27.0", "3 000 1 900 640"];
+    assert!(rows.len() == 3 && rows.iter().zip(ends).all(|(row, end)| row.ends_with(end)), "{rows:?}");
+}
+
+#[test]
 fn kinds_that_were_not_told_apart_and_one_that_never_completed_have_rows_too() {
     let mut run = samples::mix();
     run.steps.swap(0, 3);

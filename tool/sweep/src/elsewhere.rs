@@ -297,6 +297,7 @@ impl Agent {
         let looks = windows.iter().flat_map(|window| self.observer.looks_between(*window));
         let seen = seen.with_looks(&looks.collect::<Vec<_>>());
         let seen = with_silences(seen, measurement, |window| self.observer.between(window));
+        let seen = seen.with_kinds(&measurement.kinds, |window| self.observer.between(window));
         let seen = seen.seen_by(&self.stand);
         // Where another observer sees the same, only what it does not see of the machine is added.
         if self.is_redundant() {

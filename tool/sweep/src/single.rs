@@ -88,7 +88,7 @@ pub fn load(
     };
     let mut run = Gathered::new(&plan.load, &plan.circumstances, measured).into_run(&totals);
     if let Some(profiled) = profiled {
-        profiled.add_to(&mut run, &watch);
+        profiled.add_to(&mut run, &watch, interrupt);
     }
     first.count(&mut totals);
     Ok(Driven { run, totals, lost, uncounted })

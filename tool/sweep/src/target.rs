@@ -4,6 +4,7 @@ use std::{
     cell::{Ref, RefCell},
     collections::BTreeMap,
     net::SocketAddr,
+    sync::atomic::AtomicBool,
     time::Duration,
 };
 
@@ -16,6 +17,7 @@ use analysis::{
 use load::{ProbeReport, RequestTotal, Scenario};
 use observe::{KernelPaths, ObserveError, SpeedProbe, Topology, Watcher, monotonic_us};
 
+use crate::doctor;
 use crate::elsewhere::Elsewhere;
 use crate::progress::{Event, Listener};
 
@@ -130,6 +132,14 @@ impl Watch {
         }
     }
 
+    /// Says before the load which settings matter most, on this host, where it may be made, and on others.
+    pub(crate) fn advise(&self, makes_load: bool, interrupt: &AtomicBool, listener: &mut dyn Listener) {
+        let here = (self.watcher.topology(), makes_load);
+        for (on, fault) in doctor::glance(here, &self.elsewhere.borrow(), interrupt) {
+            listener.on(&Event::Advice { on, fault });
+        }
+    }
+
     /// What each observer may not see of its host, tiers found meanwhile among it.
     pub(crate) fn out_of_sight(&self) -> Vec<OutOfSight> {
         let topology = self.watcher.topology();
@@ -213,12 +223,13 @@ impl Watch {
         self.watcher.look_closely(closely);
     }
 
-    /// The use of every resource that was watched while something was measured, with what closer looks at threads saw then,
-    /// and what went on while nothing was answered.
+    /// The use of every resource that was watched while something was measured, also by kind of request, with what closer looks
+    /// at threads saw then, and what went on while nothing was answered.
     pub(crate) fn usage(&self, measurement: &Measurement, database: &[DatabaseSample]) -> Usage {
         let (window, windows) = (measurement.window, measurement.all_windows());
         let here = usage(&self.covering(window), database, window).with_looks(&self.looks(&windows));
         let here = with_silences(here, measurement, |window| self.covering(window));
+        let here = here.with_kinds(&measurement.kinds, |window| self.covering(window));
         let elsewhere = self.elsewhere.borrow().usages(measurement);
         let all = elsewhere.into_iter().fold(here, Usage::joined_with);
         Usage { hops: all.hops.joined(), ..all }
@@ -278,6 +289,7 @@ fn unwatched(error: ObserveError) -> Result<ServerUnwatched, ObserveError> {
     Ok(match error {
         ObserveError::NotLocal(address) => ServerUnwatched::NotLocal { address },
         ObserveError::NotListening(address) => ServerUnwatched::NotListening { address },
+        ObserveError::TranslationUnread(address) => ServerUnwatched::TranslationUnread { address },
         ObserveError::PermissionDenied(address) => ServerUnwatched::PermissionDenied { address },
         ObserveError::NoOwner(address) => ServerUnwatched::NoOwner { address },
         ObserveError::OwnProcess(address) => ServerUnwatched::OwnProcess { address },

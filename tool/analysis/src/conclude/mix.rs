@@ -28,6 +28,7 @@ pub fn mix(counts: &[RequestCount]) -> Vec<RequestShare> {
         share: count.completed as f64 / all.max(1) as f64,
         completed: count.completed,
         replaced: count.replaced,
+        demands: Vec::new(),
     };
     if counts.len() < 2 { Vec::new() } else { counts.iter().map(share).collect() }
 }

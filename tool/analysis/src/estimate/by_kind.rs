@@ -4,7 +4,7 @@ use super::percentiles::Distribution;
 use super::{Groups, around, distributed};
 use crate::run::StepRequest;
 use crate::statistics::batch_means::{Observation, batch_means};
-use crate::ticks::{KINDS_APART, KindTick, Tick};
+use crate::ticks::{KindTick, Tick};
 
 /// What ticks counted of one kind.
 #[derive(Debug, Clone, Default)]
@@ -16,14 +16,14 @@ struct Sum {
 }
 
 /// Each kind up to the last of which anything was counted, in the order of the scenario, still without a name; those after the
-/// first [`KINDS_APART`] together. Empty where kinds were not told apart.
+/// first [`KINDS_APART`](crate::ticks::KINDS_APART) together. Empty where kinds were not told apart.
 pub(super) fn requests(kept: &[Tick], throughput_per_s: f64) -> Vec<StepRequest> {
     let mut sums = Vec::<Sum>::new();
     for of in kept.iter().flat_map(|tick| &tick.by_kind) {
-        if sums.len() <= place(of) {
-            sums.resize_with(place(of) + 1, Sum::default);
+        if sums.len() <= of.place() {
+            sums.resize_with(of.place() + 1, Sum::default);
         }
-        if let Some(sum) = sums.get_mut(place(of)) {
+        if let Some(sum) = sums.get_mut(of.place()) {
             sum.add(of);
         }
     }
@@ -72,15 +72,10 @@ impl Sum {
     }
 }
 
-/// Counts of others may name any kind.
-fn place(of: &KindTick) -> usize {
-    usize::from(of.kind.min(KINDS_APART))
-}
-
 /// Microseconds over completions of one kind.
 fn response_time_over_completions(ticks: &[Tick], kind: usize) -> Vec<Observation> {
     let observation = |tick: &Tick| {
-        let of_kind = tick.by_kind.iter().filter(|of| place(of) == kind);
+        let of_kind = tick.by_kind.iter().filter(|of| of.place() == kind);
         of_kind.fold(Observation::default(), |sum, of| Observation {
             numerator: sum.numerator + of.response_time_ns_sum as f64 / 1e3,
             denominator: sum.denominator + of.completed() as f64,
@@ -95,7 +90,7 @@ mod tests {
     use crate::estimate::replicates::{Measured, merged};
     use crate::estimate::{Precision, estimate};
     use crate::run::{PERCENTILES, Step};
-    use crate::ticks::Counts;
+    use crate::ticks::{Counts, KINDS_APART};
 
     const TICK_US: u64 = 20_000;
 
@@ -164,6 +159,7 @@ mod tests {
         let ticks: Vec<Tick> = ticks.into_iter().map(|tick| Tick { by_kind: Vec::new(), ..tick }).collect();
         let step = estimated(&ticks);
         assert!(step.completed > 0 && step.requests.is_empty(), "{step:?}");
+        assert!(step.measurement.kinds.is_empty());
     }
 
     #[test]
@@ -204,6 +200,10 @@ mod tests {
         assert!(one.response_time_us.mean_ci.is_some_and(|[low, high]| low < high));
         let several = merged(&all, 0);
         assert_eq!(several.replicates.len(), 2);
+        let windows = |step: &Step| step.measurement.kinds.iter().map(|of| of.window()).collect::<Vec<_>>();
+        assert_eq!(windows(one), [one.measurement.window]);
+        let all = windows(&several);
+        assert!(!all.is_empty() && all.iter().all(|of| several.measurement.windows.contains(of)), "{all:?}");
         for step in [one, &several] {
             assert_eq!(step.requests[1].response_time_us, step.response_time_us);
             assert_eq!(step.requests[1].throughput_per_s, step.throughput_per_s);

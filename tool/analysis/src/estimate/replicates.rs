@@ -44,6 +44,8 @@ pub(crate) fn merged(all: &[Measured], origin_us: u64) -> Step {
     step.measurement.stall = all.iter().find_map(|measured| measured.step.measurement.stall);
     step.measurement.mean_thinking_users = super::mean_thinking_users(&kept);
     step.measurement.pauses = pauses(&kept);
+    let kinds = usable.iter().flat_map(|measured| &measured.step.measurement.kinds);
+    step.measurement.kinds = kinds.cloned().collect();
     let silences = all.iter().flat_map(|measured| &measured.step.measurement.silences);
     step.measurement.silences = silences.copied().collect();
     count_the_rest(&mut step, all);

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Refusal;
+use super::mix::{self, MixShare};
 use super::model::{Device, Model, Tier, is_held};
 use super::parts::{Parts, processes_of};
 use crate::counters::Role;
@@ -60,12 +61,22 @@ pub enum Change {
         /// How many more.
         servers: u32,
     },
+    /// Kinds of request come in other proportions. Made before other changes, as it is one of what was measured.
+    Mix {
+        /// The shares of some kinds; the others share what is left in their old proportions.
+        shares: Vec<MixShare>,
+    },
 }
 
 impl Change {
-    /// Whether users come at other times after it than before.
+    /// Whether users come at other times after it than before, or with other requests: how irregular times are then does not
+    /// show.
     pub(super) fn is_of_load(&self) -> bool {
-        matches!(self, Self::Think { .. })
+        matches!(self, Self::Think { .. } | Self::Mix { .. })
+    }
+
+    pub(super) fn is_of_mix(&self) -> bool {
+        matches!(self, Self::Mix { .. })
     }
 
     /// Makes it to a model. `parts` tells what the run knows.
@@ -81,6 +92,7 @@ impl Change {
                 Ok(())
             }
             Self::AddServer { name, servers } => add_servers(model, name.as_deref(), *servers),
+            Self::Mix { shares } => mix::make(model, parts, shares),
         }
     }
 }

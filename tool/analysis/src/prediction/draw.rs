@@ -16,7 +16,7 @@ const PRIOR: f64 = 0.5;
 /// A step is no better known than this, as a share: neither end is exact for any server.
 const STEP_ERROR: f64 = 0.01;
 
-/// Where users come at other times than in the run, nothing says that they come as regularly.
+/// Where users come at other times than in the run, or with other requests, nothing says that times are as regular.
 const ERROR_ELSEWHERE: f64 = 0.3;
 
 impl Default for Irregularity {
@@ -43,7 +43,7 @@ impl Irregularity {
         (self.weighted / self.weight).clamp(0.0, 1.0)
     }
 
-    /// Its standard error; larger for users who think for another time.
+    /// Its standard error; larger for users who think for another time or send another mix of requests.
     pub(super) fn error(&self, elsewhere: bool) -> f64 {
         let known = self.weight.recip().sqrt();
         if elsewhere { known.max(ERROR_ELSEWHERE) } else { known }

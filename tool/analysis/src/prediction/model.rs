@@ -64,7 +64,7 @@ pub(super) struct Ceiling {
     pub(super) holder: Option<Identity>,
     pub(super) per_s: f64,
     /// One over it in the run, where a request takes as long: it may be time spent there, one at a time.
-    held_us: Option<f64>,
+    pub(super) held_us: Option<f64>,
 }
 
 /// A model, calibrated.
@@ -115,7 +115,7 @@ impl Tier {
         }
     }
 
-    fn servers(&self) -> f64 {
+    pub(super) fn servers(&self) -> f64 {
         let given = [self.quota, self.threads].into_iter().flatten().fold(self.cpus, f64::min);
         given * self.attained
     }

@@ -2,6 +2,7 @@
 
 use super::change::{Change, demands, scale};
 use super::draw::{self, Irregularity};
+use super::mix;
 use super::model::Model;
 use super::parts::Parts;
 use super::quantile::Ratios;
@@ -52,7 +53,7 @@ impl Pair {
 impl Drawn {
     pub(super) fn of(parts: &Parts, changes: &[Change], seed: u64) -> Result<Self, Refusal> {
         let elsewhere = changes.iter().any(Change::is_of_load);
-        let mut random = Random::seeded(seed);
+        let (mut random, mut of_kinds) = (Random::seeded(seed), Random::seeded(!seed));
         let shape = slowdown::shape(parts);
         let mut before = slowdown::model(parts, shape);
         let fit = irregularity(&before, parts);
@@ -60,7 +61,9 @@ impl Drawn {
         let after = changed(&before, parts, changes)?;
         let (mut models, mut pairs) = (Vec::new(), Vec::new());
         for _ in 0..DRAWS {
-            let drawn = draw::parts(parts, &mut random);
+            let mut drawn = draw::parts(parts, &mut random);
+            // From numbers of their own, so that what is known by kind changes no answer for the same mix.
+            drawn.kinds.iter_mut().for_each(|kind| kind.draw(&mut of_kinds));
             let mut model = slowdown::model(&drawn, shape);
             let fit = irregularity(&model, &drawn);
             model.irregularity = fit.drawn(false, &mut random);
@@ -234,10 +237,17 @@ pub(super) fn cautions(run: &Run, question: &Question, drawn: &Drawn, parts: &Pa
         all.push(Caution::SharedWithLoad);
     }
     all.extend(question.changes.iter().filter_map(|change| of_change(change, drawn)));
-    if run.requests.len() > 1 {
+    all.extend(question.changes.iter().flat_map(|change| of_mix(change, drawn, parts)));
+    if run.requests.len() > 1 && !question.changes.iter().any(Change::is_of_mix) {
         all.push(Caution::Mix);
     }
     all
+}
+
+fn of_mix(change: &Change, drawn: &Drawn, parts: &Parts) -> Vec<Caution> {
+    let Change::Mix { shares } = change else { return Vec::new() };
+    let kept = mix::kept(&drawn.before, parts, shares).into_iter();
+    kept.map(|demand| Caution::MixKept { demand }).chain([Caution::OtherMix]).collect()
 }
 
 fn of_change(change: &Change, drawn: &Drawn) -> Option<Caution> {

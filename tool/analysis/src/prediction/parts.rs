@@ -3,8 +3,10 @@
 use crate::counters::{Role, ServerAddress};
 use crate::laws::lost_in_failures;
 use crate::prediction::Refusal;
+use crate::prediction::kinds::{KindPart, kinds};
 use crate::run::{HostName, Identity, NodeKind, Processes, Resource, ResourceKind, Run, Step, Unit};
 use crate::statistics::{NORMAL_95, t_95};
+use crate::thresholds::LOADED;
 
 /// A figure and its standard error as a share of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,6 +25,8 @@ pub(super) struct TierPart {
     pub(super) cpus: f64,
     pub(super) quota: Option<f64>,
     pub(super) threads: Option<f64>,
+    /// Its highest busy share, of whichever of these limits.
+    pub(super) busy: f64,
 }
 
 /// A device or a link: the share of its time that a request takes.
@@ -32,6 +36,8 @@ pub(super) struct DevicePart {
     pub(super) kind: ResourceKind,
     pub(super) busy_us: Figure,
     pub(super) bits_per_s: Option<f64>,
+    /// Its highest busy share.
+    pub(super) busy: f64,
 }
 
 /// All processors of a host.
@@ -59,6 +65,8 @@ pub(super) struct Parts {
     pub(super) tiers: Vec<TierPart>,
     pub(super) devices: Vec<DevicePart>,
     pub(super) hosts: Vec<HostPart>,
+    /// The kinds of request, where there are several.
+    pub(super) kinds: Vec<KindPart>,
     pub(super) kind: ResourceKind,
     pub(super) holder: Option<Identity>,
     pub(super) at_a_time: Option<u32>,
@@ -70,10 +78,7 @@ pub(super) struct Parts {
 const ERROR_OF_ONE: f64 = 0.03;
 
 /// No figure is better known than this, whatever its interval says: servers differ that much from day to day.
-const ERROR_MIN: f64 = 0.005;
-
-/// Steps with this share of the maximum throughput tell what a request costs: with less, what is done without requests shows.
-const LOADED: f64 = 0.5;
+pub(super) const ERROR_MIN: f64 = 0.005;
 
 /// A thread with this share of its tier's CPU time is all that the tier uses.
 const ALONE: f64 = 0.9;
@@ -101,6 +106,7 @@ impl Parts {
             points: steps.iter().map(|step| point(step)).collect(),
             devices: devices(&steps, holder.as_ref()),
             hosts: hosts(&steps, &tiers),
+            kinds: kinds(run, first),
             tiers,
             kind: verdict.bottleneck.kind,
             behind: behind(run, holder.as_ref()),
@@ -189,6 +195,21 @@ fn uses(steps: &[&Step], is_it: impl Fn(&Resource) -> bool, read: fn(&Resource) 
     steps.iter().filter_map(of).collect()
 }
 
+/// The highest of busy shares.
+fn most_busy(uses: &[(f64, f64)]) -> f64 {
+    uses.iter().map(|(_, busy)| *busy).fold(0.0, f64::max)
+}
+
+/// The highest busy share of a tier, of whichever of its limits.
+fn busiest(steps: &[&Step], tier: &Processes) -> f64 {
+    let limits = [ResourceKind::Cpu, ResourceKind::CpuQuota, ResourceKind::SingleThread];
+    let busy = limits.map(|kind| {
+        let is_it = |other: &Resource| other.kind == kind && same_tier(other, tier);
+        most_busy(&uses(steps, is_it, |of| of.utilization))
+    });
+    busy.into_iter().fold(0.0, f64::max)
+}
+
 /// The last of the steps has the most users: there every limit shows as it is in saturation.
 fn last_of<'a>(steps: &[&'a Step], is_it: impl Fn(&Resource) -> bool) -> Option<&'a Resource> {
     steps.iter().rev().find_map(|step| step.resources.iter().find(|resource| is_it(resource)))
@@ -228,6 +249,7 @@ fn tiers(steps: &[&Step], kind: &ResourceKind, holder: Option<&Identity>) -> Vec
             cpus: resource.capacity.max(f64::MIN_POSITIVE),
             quota,
             threads: (is_one || alone).then_some(1.0),
+            busy: busiest(steps, &of),
             cpu_us,
             of,
         });
@@ -310,7 +332,7 @@ fn devices(steps: &[&Step], holder: Option<&Identity>) -> Vec<DevicePart> {
         let Some(busy_us) = busy.filter(|busy| busy.value > NEGLIGIBLE_US) else { continue };
         let is_link = resource.unit == Unit::BitsPerSecond && resource.kind == ResourceKind::Network;
         let bits_per_s = Some(resource.capacity).filter(|bits| is_link && bits.is_finite() && *bits > 0.0);
-        found.push(DevicePart { identity, kind: resource.kind, busy_us, bits_per_s });
+        found.push(DevicePart { identity, kind: resource.kind, busy_us, bits_per_s, busy: most_busy(&used) });
     }
     found
 }

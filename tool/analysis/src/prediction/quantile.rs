@@ -1,9 +1,11 @@
 //! Percentiles of response times: the measured ratio to the mean, where the system is as near to its limit.
 //!
 //! No mean value analysis gives percentiles. Their ratio to the mean was measured at every step, and stands for the changed
-//! system where that has the same bottleneck, as many users for those at its knee, and users who think as long: with other think
-//! times they come otherwise, and in simulations the ratio was off by half. Beyond the measured steps it stands for nothing.
+//! system where that has the same bottleneck, as many users for those at its knee, and users who think as long and send the same
+//! mix of requests: with other think times they come otherwise, and in simulations the ratio was off by half; with another mix
+//! other requests make the tail. Beyond the measured steps it stands for nothing.
 
+use super::change::Change;
 use super::outlook::Drawn;
 use super::solved::Solved;
 use super::{Estimate, GoalFigure, Refusal};
@@ -20,7 +22,7 @@ pub(super) struct Ratios {
 }
 
 impl Ratios {
-    pub(super) fn of(run: &Run, drawn: &Drawn) -> Self {
+    pub(super) fn of(run: &Run, drawn: &Drawn, changes: &[Change]) -> Self {
         let steps = run.steps.iter().filter(|step| step.steady && step.response_time_us.mean > 0.0);
         let ratios = steps.map(|step| {
             let time = &step.response_time_us;
@@ -34,7 +36,8 @@ impl Ratios {
         let same_think = drawn.before.think_us == drawn.after.think_us;
         let is_kept = |one: &&Percentile| run.steps.iter().any(|step| one.is_kept(&step.response_time_us));
         let kept = PERCENTILES.iter().filter(is_kept).map(|one| one.name).collect();
-        Self { steps, stands: same_bottleneck && same_think, kept }
+        let same_mix = !changes.iter().any(Change::is_of_mix);
+        Self { steps, stands: same_bottleneck && same_think && same_mix, kept }
     }
 
     /// A percentile with so many users.

@@ -18,11 +18,18 @@ fn figure(value: f64) -> Figure {
 fn tier(name: &str, role: Role, cpu_us: f64, cpus: f64) -> TierPart {
     let of = Processes { role, name: name.into(), pid: Some(1), processes: 1, on: None };
     let shown = Identity::Processes(of.clone());
-    TierPart { of, shown, cpu_us: figure(cpu_us), cpus, quota: None, threads: None }
+    TierPart { of, shown, cpu_us: figure(cpu_us), cpus, quota: None, threads: None, busy: 0.95 }
 }
 
 /// Two tiers, a link and a host, of which `kind` stops the server at this throughput.
-fn parts(kind: ResourceKind, cpu_us: f64, cpus: u32, max_per_s: f64, alone_us: f64, at: u32) -> Parts {
+pub(super) fn parts(
+    kind: ResourceKind,
+    cpu_us: f64,
+    cpus: u32,
+    max_per_s: f64,
+    alone_us: f64,
+    at: u32,
+) -> Parts {
     let server = tier("app", Role::Server, cpu_us, f64::from(cpus));
     let link = Identity::Link { name: "eth0".into(), on: None };
     let holder = match kind {
@@ -41,8 +48,10 @@ fn parts(kind: ResourceKind, cpu_us: f64, cpus: u32, max_per_s: f64, alone_us: f
             kind: ResourceKind::Network,
             busy_us: figure(50.0),
             bits_per_s: Some(1e9),
+            busy: 0.1,
         }],
         hosts: vec![HostPart { on: None, cpu_us: figure(2.0 * cpu_us), cores: 4.0 }],
+        kinds: Vec::new(),
         kind,
         holder: Some(holder),
         at_a_time: Some(at),

@@ -3,6 +3,7 @@
 use super::samples::grown_where;
 use crate::counters::{Counters, Disk, Interface};
 use crate::run::HostName;
+use crate::statistics::normal_equations::NormalEquations;
 
 /// The use of one block device.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,6 +33,8 @@ pub struct DiskUse {
     pub read_bytes_per_s: f64,
     /// Bytes written per second.
     pub written_bytes_per_s: f64,
+    /// Time busy, microseconds, by completions of each kind of request; empty where the load has one kind.
+    pub by_kind: NormalEquations,
 }
 
 /// The use of one network interface.
@@ -57,6 +60,8 @@ pub struct LinkUse {
     pub dropped_per_s: f64,
     /// Share of samples that found bytes waiting in the qdisc.
     pub backlogged: f64,
+    /// Time that its limit is used for, microseconds, by completions of each kind of request; empty where the load has one kind.
+    pub by_kind: NormalEquations,
 }
 
 impl LinkUse {
@@ -96,6 +101,7 @@ fn disk_use(name: &str, samples: &[&Counters], elapsed_us: f64) -> DiskUse {
         flushes_per_s: sum(|d| d.flushes) * per_s,
         read_bytes_per_s: sum(|d| d.read_bytes) * per_s,
         written_bytes_per_s: sum(|d| d.written_bytes) * per_s,
+        by_kind: NormalEquations::default(),
     }
 }
 
@@ -120,5 +126,6 @@ fn link_use(now: &Interface, samples: &[&Counters], elapsed_us: f64) -> LinkUse 
         overlimits_per_s: per_s(|l| l.shaper_overlimits),
         dropped_per_s: per_s(|l| l.dropped) + per_s(|l| l.qdisc_dropped),
         backlogged: backlogged as f64 / samples.len().max(1) as f64,
+        by_kind: NormalEquations::default(),
     }
 }

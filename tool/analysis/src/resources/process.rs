@@ -21,6 +21,7 @@ use super::host::HostUse;
 use super::samples::growth;
 use crate::counters::{Container, Counters, CpuQuota, Process, Role, ThreadState};
 use crate::run::{HostName, Processes};
+use crate::statistics::normal_equations::NormalEquations;
 use tally::Tally;
 
 /// A process that did less than this share of what the busiest one of its group did is not counted
@@ -103,6 +104,8 @@ pub struct Group {
     pub containers: Vec<Container>,
     /// The services of the init system that they run in, ascending.
     pub units: Vec<String>,
+    /// Processor time, microseconds, by completions of each kind of request; empty where the load has one kind.
+    pub by_kind: NormalEquations,
 }
 
 /// The use of a cgroup's CPU quota.
@@ -185,6 +188,16 @@ pub(super) fn groups(samples: &[&Counters], elapsed_us: f64, host: &HostUse) -> 
     tallies.into_iter().map(group).collect()
 }
 
+/// The processor time of each group between the first and the last of the samples, microseconds, without anything else of it, as
+/// this is asked for again and again. A group that only the first sample found is left out.
+pub(super) fn cpu_us(samples: &[&Counters]) -> BTreeMap<(Role, String), f64> {
+    let mut tallies: BTreeMap<(Role, String), Tally> = BTreeMap::new();
+    for pair in samples.windows(2) {
+        tally::add_interval(&mut tallies, pair[0], pair[1]);
+    }
+    tallies.into_iter().map(|(group, tally)| (group, tally.cpu_us())).collect()
+}
+
 /// The processes of each group that a sample found.
 fn processes_at(sample: &Counters) -> BTreeMap<(Role, String), Vec<&Process>> {
     let mut groups: BTreeMap<(Role, String), Vec<&Process>> = BTreeMap::new();
@@ -233,6 +246,7 @@ fn group((role, name): (Role, String), tally: &Tally, elapsed_us: f64, host: &Ho
         quota: tally.quota.as_ref().and_then(|(first, last)| quota(first, last, elapsed_us, cores)),
         containers: tally.containers.iter().cloned().collect(),
         units: tally.units.iter().cloned().collect(),
+        by_kind: NormalEquations::default(),
         pids,
     }
 }

@@ -38,6 +38,22 @@ pub struct Demand {
     pub throughput_limit_per_s: f64,
 }
 
+/// Service demand of one kind of request on one resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestDemand {
+    /// The kind of resource: processors of a tier, a disk, a link.
+    pub kind: ResourceKind,
+    /// The name of the process or device.
+    pub holder: Words,
+    /// The resource itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known::or_default")]
+    pub identity: Option<Identity>,
+    /// Microseconds of the resource for one request of this kind.
+    pub demand_us: f64,
+    /// 95 % interval, [lo, hi].
+    pub demand_ci_us: [f64; 2],
+}
+
 /// Fitted models.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Models {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{GeneratorShare, Identity, ResourceKind, ResponseTime, Unit, Words, known};
 use crate::resources::{Group, Usage};
-use crate::ticks::{ErrorCounts, ErrorRates, failed_share, failures};
+use crate::ticks::{ErrorCounts, ErrorRates, KindCounts, failed_share, failures};
 
 /// One number of users (or, in an open loop, one rate).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -228,6 +228,8 @@ pub struct Measurement {
     pub silences: Vec<(u64, u64)>,
     /// Mean number of users that were thinking.
     pub mean_thinking_users: f64,
+    /// Completions of each kind of request in each measurement that counts; empty where the load has one kind.
+    pub kinds: Vec<KindCounts>,
 }
 
 /// An end of a step during which nothing was answered, though users went on trying.

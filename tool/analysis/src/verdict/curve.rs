@@ -341,7 +341,7 @@ impl Curve {
     }
 
     /// Whether a link's stated speed can be believed.
-    pub(super) fn limit_is_real(&self, link: &LinkUse) -> bool {
+    pub(crate) fn limit_is_real(&self, link: &LinkUse) -> bool {
         let exceeds = |other: &LinkUse| {
             (&other.name, &other.on) == (&link.name, &link.on)
                 && other.use_of_limit().is_some_and(|(used, limit)| used > IMPOSSIBLE_RATE * limit)

@@ -36,7 +36,8 @@ struct Case {
 }
 
 fn system(think: Time, places: u32, inside: &[Station], outside: &[Station]) -> System {
-    System { think, places, inside: inside.to_vec(), outside: outside.to_vec(), slowing: 0.0 }
+    let (inside, outside) = (inside.to_vec(), outside.to_vec());
+    System { think, places, inside, outside, slowing: 0.0, kinds: Vec::new() }
 }
 
 fn workers(workers: u32) -> Change {

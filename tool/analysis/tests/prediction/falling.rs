@@ -15,6 +15,7 @@ fn lock(think_us: f64, locks: u32, held_us: f64) -> System {
         inside: vec![always(held_us)],
         outside: vec![always(1e4)],
         slowing: 0.02 / f64::from(locks),
+        kinds: Vec::new(),
     }
 }
 

@@ -5,4 +5,5 @@
 mod changes;
 mod falling;
 mod measured;
+mod mix;
 mod simulated;

@@ -40,6 +40,15 @@ pub(crate) struct System {
     pub(crate) outside: Vec<Station>,
     /// What each request that waits for a place adds to the time of those inside, as a share of it.
     pub(crate) slowing: f64,
+    /// The kinds of request; empty for one.
+    pub(crate) kinds: Vec<Kind>,
+}
+
+/// A kind of request: how often it comes, and what the times of the stations are multiplied with, first those inside.
+#[derive(Debug, Clone)]
+pub(crate) struct Kind {
+    pub(crate) share: f64,
+    pub(crate) times: Vec<f64>,
 }
 
 /// What so many users saw.
@@ -48,6 +57,8 @@ pub(crate) struct Seen {
     pub(crate) users: u32,
     pub(crate) throughput_per_s: f64,
     pub(crate) response_us: Vec<f64>,
+    /// The kind of each of them.
+    pub(crate) kinds: Vec<usize>,
 }
 
 impl Seen {
@@ -66,6 +77,7 @@ impl Seen {
 struct Request {
     begun_us: f64,
     at: usize,
+    kind: usize,
 }
 
 struct Run<'a> {
@@ -79,7 +91,7 @@ struct Run<'a> {
     queues: Vec<VecDeque<usize>>,
     held: u32,
     outside_places: VecDeque<usize>,
-    done: Vec<(f64, f64)>,
+    done: Vec<(f64, f64, usize)>,
 }
 
 /// Completions that are measured, after a third as many that are not.
@@ -96,7 +108,7 @@ impl System {
             random: fastrand::Rng::with_seed(seed),
             now_us: 0.0,
             events: BinaryHeap::new(),
-            requests: vec![Request { begun_us: 0.0, at: 0 }; users as usize],
+            requests: vec![Request { begun_us: 0.0, at: 0, kind: 0 }; users as usize],
             held: 0,
             outside_places: VecDeque::new(),
             done: Vec::new(),
@@ -126,7 +138,8 @@ impl Run<'_> {
         Seen {
             users,
             throughput_per_s: measured.len() as f64 / span_us * 1e6,
-            response_us: measured.iter().map(|(_, response)| *response).collect(),
+            response_us: measured.iter().map(|(_, response, _)| *response).collect(),
+            kinds: measured.iter().map(|(_, _, kind)| *kind).collect(),
         }
     }
 
@@ -158,11 +171,26 @@ impl Run<'_> {
 
     fn begin(&mut self, user: usize) {
         self.requests[user].begun_us = self.now_us;
+        self.requests[user].kind = self.kind();
         match (self.system.inside.is_empty(), self.held < self.system.places) {
             (true, _) => self.arrive(user, 0),
             (false, true) => self.enter(user),
             (false, false) => self.outside_places.push_back(user),
         }
+    }
+
+    /// Draws a kind of request.
+    fn kind(&mut self) -> usize {
+        let kinds = &self.system.kinds;
+        if kinds.is_empty() {
+            return 0;
+        }
+        let mut left = self.random.f64();
+        let is_it = |kind: &Kind| {
+            left -= kind.share;
+            left < 0.0
+        };
+        kinds.iter().position(is_it).unwrap_or(kinds.len() - 1)
     }
 
     fn enter(&mut self, user: usize) {
@@ -182,12 +210,15 @@ impl Run<'_> {
         self.requests[user].at = at;
         let waiting = if at < self.system.inside.len() { self.outside_places.len() as f64 } else { 0.0 };
         let longer = 1.0 + self.system.slowing * waiting;
-        let time_us = self.stations[at].time.draw_us(&mut self.random) * longer;
+        let kind = self.system.kinds.get(self.requests[user].kind);
+        let of_kind = kind.map_or(1.0, |kind| kind.times[at]);
+        let time_us = self.stations[at].time.draw_us(&mut self.random) * longer * of_kind;
         self.later(user, time_us);
     }
 
     fn complete(&mut self, user: usize) {
-        self.done.push((self.now_us, self.now_us - self.requests[user].begun_us));
+        let Request { begun_us, kind, .. } = self.requests[user];
+        self.done.push((self.now_us, self.now_us - begun_us, kind));
         self.requests[user].at = usize::MAX;
         let think_us = self.system.think.draw_us(&mut self.random);
         self.later(user, think_us);

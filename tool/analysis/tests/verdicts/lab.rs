@@ -44,6 +44,7 @@ pub(super) fn conclude_steps(steps: Vec<Step>, context: &Context) -> Conclusion 
         warnings: run.warnings,
         confirmation: run.confirmation,
         to_tell,
+        kinds: Vec::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use analysis::prediction::{self, Change, Question};
+use analysis::prediction::{self, Change, MixShare, Question};
 use report::Document;
 
 use crate::{
@@ -55,8 +55,11 @@ fn read(flags: &Predict) -> Result<analysis::run::Run, Failure> {
     }
 }
 
-/// Every change that was asked for. Sizes come before servers, so that those added are of the new size.
+/// Every change that was asked for. The mix comes first, as it is one of what was measured, and sizes before servers, so that
+/// those added are of the new size.
 fn changes(flags: &Predict) -> Vec<Change> {
+    let shares: Vec<MixShare> = flags.mixes.iter().flat_map(|mix| mix.0.clone()).collect();
+    let mix = (!shares.is_empty()).then_some(Change::Mix { shares });
     let cpus = flags.cpus.iter().map(|(name, cpus)| Change::Cpus { name: name.clone(), cpus: *cpus });
     let demands = flags.demands.iter().map(|(of, factor)| Change::Demand { of: of.clone(), factor: *factor });
     let workers =
@@ -74,5 +77,6 @@ fn changes(flags: &Predict) -> Vec<Change> {
         .servers
         .iter()
         .map(|(name, servers)| Change::AddServer { name: name.clone(), servers: *servers });
-    cpus.chain(demands).chain(workers).chain(links).chain(delays).chain(think).chain(servers).collect()
+    let system = cpus.chain(demands).chain(workers).chain(links).chain(delays);
+    mix.into_iter().chain(system).chain(think).chain(servers).collect()
 }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use analysis::{
-    prediction::{Bound, Goal, GoalFigure},
+    prediction::{Bound, Goal, GoalFigure, MixShare},
     run::PERCENTILES,
 };
 use clap::Args;
@@ -37,6 +37,9 @@ pub struct Predict {
     /// Think time of the users
     #[arg(long, value_name = "TIME", value_parser = values::duration_or_zero)]
     pub think: Option<Duration>,
+    /// Shares of kinds of request, such as 'read=90%,write=10%'; those not named share what is left as they did
+    #[arg(long = "mix", value_name = "NAME=SHARE%[,..]")]
+    pub mixes: Vec<MixFlag>,
     /// A number of users to answer for
     #[arg(short = 'c', long, value_name = "N", value_parser = users)]
     pub users: Option<u32>,
@@ -130,6 +133,43 @@ fn link(text: &str) -> Result<(Option<String>, f64), String> {
     Ok((name, positive(number, 1e6)? * bits))
 }
 
+/// Shares of kinds of request: `read=90%,write=10%`. A name may hold commas and equal signs, as paths do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MixFlag(pub Vec<MixShare>);
+
+impl FromStr for MixFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let shape = || {
+            format!(
+                "'{text}' is no mix; write shares of kinds of request in per cent, such as \
+                 'read=90%,write=10%'"
+            )
+        };
+        let (mut shares, mut part) = (Vec::new(), String::new());
+        for piece in text.split(',') {
+            part.push_str(piece);
+            match part.trim_end().strip_suffix('%') {
+                Some(of) => {
+                    shares.push(mix_share(of).ok_or_else(shape)?);
+                    part.clear();
+                }
+                None => part.push(','),
+            }
+        }
+        if part.is_empty() { Ok(Self(shares)) } else { Err(shape()) }
+    }
+}
+
+/// A name and a number of per cent, such as `read=90`.
+fn mix_share(text: &str) -> Option<MixShare> {
+    let (name, percent) = text.rsplit_once('=')?;
+    let percent: f64 = percent.trim().parse().ok()?;
+    let is_share = (0.0..=100.0).contains(&percent) && !name.trim().is_empty();
+    is_share.then(|| MixShare { name: name.trim().to_owned(), share: percent / 100.0 })
+}
+
 /// What is to be reached: `p95<=50ms at 500 users`.
 #[derive(Debug, Clone)]
 pub struct GoalFlag(pub Goal);
@@ -199,6 +239,22 @@ mod tests {
             assert!(demand(wrong).is_err(), "{wrong}");
         }
         assert!(delay("db=5ms").is_err() && link("fast").is_err() && link("-1bit").is_err());
+    }
+
+    #[test]
+    fn mixes_are_read_as_shares_of_named_kinds() {
+        let mix = |text: &str| {
+            let shares = text.parse::<MixFlag>().map(|mix| mix.0).unwrap_or_default();
+            shares.into_iter().map(|of| (of.name, of.share)).collect::<Vec<_>>()
+        };
+        let named = |name: &str, share: f64| (name.to_owned(), share);
+        assert_eq!(mix("read=90%,write=10%"), [named("read", 0.9), named("write", 0.1)]);
+        assert_eq!(mix(" read = 12.5% , write=0%"), [named("read", 0.125), named("write", 0.0)]);
+        assert_eq!(mix("GET /?a=1,2=40%"), [named("GET /?a=1,2", 0.4)]);
+        for wrong in ["", "read", "read=90", "read=%", "=90%", "read=-1%", "read=101%", "read=90%,"] {
+            let said = wrong.parse::<MixFlag>().expect_err(wrong);
+            assert!(said.contains("in per cent, such as"), "{said}");
+        }
     }
 
     #[test]

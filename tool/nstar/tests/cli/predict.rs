@@ -74,3 +74,85 @@ fn a_goal_for_p95_is_answered_and_a_file_that_lacks_it_is_told() {
     assert!(value("p95_us") < value("p99_us"), "{asked}");
     predict("older.json").exits(2).complains("written before nstar kept that; sweep again");
 }
+
+/// The same sweep with two kinds of request: four in five read, for 20 us of CPU time each, the others write, for 65.5.
+fn of_two_kinds() -> Value {
+    let mut run: Value = serde_json::from_str(RUN).expect("JSON");
+    let tier = json!({
+        "type": "processes", "role": "server", "name": "nginx worker", "pid": 812, "processes": 1,
+    });
+    let share = |name: &str, share: f64, us: f64| {
+        let demand = json!({
+            "kind": "cpu", "holder": "", "identity": tier,
+            "demand_us": us, "demand_ci_us": [us * 0.98, us * 1.02],
+        });
+        json!({
+            "name": name, "asked_share": share, "share": share,
+            "completed": 1_000, "replaced": 0, "demands": [demand],
+        })
+    };
+    run["requests"] = json!([share("read", 0.8, 20.0), share("write", 0.2, 65.5)]);
+    let step = run["steps"][0].clone();
+    let kind = |name: &str, share: f64, mean: f64| {
+        let mut time = step["response_time_us"].clone();
+        (time["mean"], time["mean_ci"]) = (json!(mean), json!([mean * 0.98, mean * 1.02]));
+        json!({
+            "name": name, "completed": 1_000, "share": share,
+            "throughput_per_s": 1_000.0, "response_time_us": time,
+        })
+    };
+    run["steps"][0]["requests"] = json!([kind("read", 0.8, 92.0), kind("write", 0.2, 138.5)]);
+    run
+}
+
+#[test]
+fn another_mix_of_requests_is_answered() {
+    let place = Place::beside_others();
+    place.write("two.json", of_two_kinds().to_string());
+    let predict = |more: &[&str]| place.nstar(["predict", "two.json"].iter().chain(more)).run();
+    predict(&["--mix", "write=30%"])
+        .exits(0)
+        .says("With a mix of 30")
+        .says("Caution: Each kind of request is taken to cost what it did")
+        .says("takes of lo.network is not known");
+    predict(&[]).exits(0).says("The mix of requests is taken to stay as it was.");
+    let found = predict(&["--mix", "read=70%", "--mix", "write=30%", "--users", "8", "-j"]).exits(0);
+    let found: Value = serde_json::from_str(&found.stdout).expect("JSON on stdout");
+    let max = |side: &str| found[side]["throughput_max_per_s"]["value"].as_f64().expect(side);
+    let ratio = max("after") / max("before");
+    assert!((ratio / (29.1 / 33.65) - 1.0).abs() < 0.01, "{ratio}");
+    let shares = json!([{ "name": "read", "share": 0.7 }, { "name": "write", "share": 0.3 }]);
+    assert_eq!(found["changes"], json!([{ "change": "mix", "shares": shares }]));
+    let points = found["curve"].as_array().expect("a curve");
+    assert!(points.iter().all(|point| point["p99_us"].is_null()), "no percentile of another mix");
+    let goal = ["--mix", "write=30%", "--goal", "throughput>=50000", "-j"];
+    let found = predict(&goal).exits(0);
+    let found: Value = serde_json::from_str(&found.stdout).expect("JSON on stdout");
+    assert_eq!(found["goal"]["options"][0]["change"]["cpus"], json!(2.0), "{}", found["goal"]);
+}
+
+#[test]
+fn a_mix_that_the_run_does_not_bear_is_refused_with_the_reason() {
+    let place = Place::beside_others();
+    place.write("run.json", RUN);
+    place.write("two.json", of_two_kinds().to_string());
+    let mut older = of_two_kinds();
+    older["requests"].as_array_mut().expect("kinds").iter_mut().for_each(|kind| {
+        kind.as_object_mut().expect("a kind").remove("demands");
+    });
+    place.write("older.json", older.to_string());
+    let mut lock = of_two_kinds();
+    lock["verdict"]["bottleneck"]["kind"] = json!("lock");
+    place.write("lock.json", lock.to_string());
+    let predict = |file: &str, mix: &str| place.nstar(["predict", file, "--mix", mix]).run();
+    predict("run.json", "write=30%").exits(2).complains("one kind of request");
+    predict("two.json", "rite=30%").exits(2).complains("no 'rite'; it has read, write");
+    predict("two.json", "read=90%,write=20%").exits(2).complains("more than all requests");
+    predict("two.json", "read=50%,write=20%").exits(2).complains("no other kind of request");
+    predict("two.json", "read=50%,read=50%").exits(2).complains("'read' two shares");
+    predict("two.json", "write=30").exits(2).complains("in per cent");
+    predict("older.json", "write=30%").exits(2).complains("'write' takes of nginx worker.cpu is not known");
+    predict("lock.json", "write=30%").exits(2).complains("nginx worker is a lock");
+    let percentile = ["predict", "two.json", "--mix", "write=30%", "--goal", "p99<=1ms at 8 users"];
+    place.nstar(percentile).run().exits(2).complains("the mix of requests");
+}

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use analysis::run::{PERCENTILES, Percentile, Run};
+use analysis::run::{Identity, PERCENTILES, Percentile, Run};
 
 use super::table::{Cell, Column, Row, Table};
 use crate::metrics::percentile_name;
 use crate::number;
-use crate::summary::requests::{OfKind, at, requests};
+use crate::sentences::holders;
+use crate::summary::requests::{OfKind, at, requests, tiers};
 
 /// The table, a row for each kind. `None` where there is only one.
 pub(super) fn table(run: &Run) -> Option<Table> {
@@ -15,15 +16,18 @@ pub(super) fn table(run: &Run) -> Option<Table> {
     let before = ["Asked", "Share", "Completed", "Requests/s", "Mean response time (95 % interval)"];
     let percentiles = PERCENTILES.iter().map(|percentile| percentile_name(percentile.share));
     let numeric = before.map(str::to_owned).into_iter().chain(percentiles).chain(["Longest".to_owned()]);
+    let tiers = tiers(&kinds);
+    let cpu = tiers.iter().map(|tier| format!("CPU time of {} (95 % interval)", holders::name(tier)));
+    let numeric = numeric.chain(cpu);
     Some(Table {
         id: "requests-table".into(),
         caption: format!("Each kind of request{}", at(run, step)),
         columns: std::iter::once(Column::words("Request")).chain(numeric.map(Column::numeric)).collect(),
-        rows: kinds.iter().map(row).collect(),
+        rows: kinds.iter().map(|kind| row(kind, &tiers)).collect(),
     })
 }
 
-fn row(kind: &OfKind<'_>) -> Row {
+fn row(kind: &OfKind<'_>, tiers: &[&Identity]) -> Row {
     let of = kind.measured;
     let asked = kind.asked_share.map(|share| figure("asked_share", share, number::percent(share)));
     let mean = kind.mean_us().map(|us| {
@@ -40,6 +44,7 @@ fn row(kind: &OfKind<'_>) -> Row {
     ];
     cells.extend(PERCENTILES.iter().map(|percentile| percentile_cell(kind, percentile)));
     cells.push(longest.unwrap_or_else(Cell::missing));
+    cells.extend(tiers.iter().map(|tier| cpu_cell(kind, tier)));
     Row { marked: false, cells }
 }
 
@@ -48,7 +53,14 @@ fn percentile_cell(kind: &OfKind<'_>, percentile: &Percentile) -> Cell {
     kind.percentile_us(percentile).map_or_else(Cell::missing, cell)
 }
 
-/// A figure of one kind, as the run file names it within a step.
+fn cpu_cell(kind: &OfKind<'_>, tier: &Identity) -> Cell {
+    kind.cpu(tier).map_or_else(Cell::missing, |demand| {
+        let text = number::time_with_interval(demand.demand_us, Some(demand.demand_ci_us));
+        figure("demands.demand_us", demand.demand_us, text)
+    })
+}
+
+/// A figure of one kind, as the run file names it within a step, or what it costs within the run.
 fn figure(name: &str, value: impl ToString, text: String) -> Cell {
     Cell { name: Cow::Owned(format!("requests.{name}")), ..Cell::figure("", value, text) }
 }

@@ -1,8 +1,8 @@
 //! Words for what becomes of a system that is changed.
 
 use analysis::prediction::{
-    Caution, Change, Estimate, GoalAnswer, GoalFigure, GoalOption, LimitFacts, Outlook, Prediction, Refusal,
-    Slowdown,
+    Caution, Change, Estimate, GoalAnswer, GoalFigure, GoalOption, LimitFacts, MixShare, NoMix, Outlook,
+    Prediction, Refusal, Slowdown,
 };
 
 use super::holders;
@@ -33,6 +33,10 @@ pub(crate) fn change(of: &Change) -> String {
         Change::AddServer { name, servers } => {
             let more = if *servers == 1 { "one server".to_owned() } else { format!("{servers} servers") };
             name.as_ref().map_or_else(|| format!("{more} more"), |name| format!("{more} more of {name}"))
+        }
+        Change::Mix { shares } => {
+            let share = |of: &MixShare| format!("{} {}", number::percent(of.share), of.name);
+            format!("a mix of {}", shares.iter().map(share).collect::<Vec<_>>().join(" and "))
         }
     }
 }
@@ -208,6 +212,12 @@ pub(crate) fn caution(of: &Caution) -> String {
         }
         Caution::OneCall { name } => format!("Each request is taken to call {name} once."),
         Caution::Mix => "The mix of requests is taken to stay as it was.".to_owned(),
+        Caution::OtherMix => "Each kind of request is taken to cost what it did, and to be held up, where no resource accounts for \
+             it, for as long as with the fewest users; how irregular times are with another mix is not known."
+            .to_owned(),
+        Caution::MixKept { demand } => {
+            format!("What each kind of request takes of {demand} is not known: it is taken to stay as it was.")
+        }
     }
 }
 
@@ -262,13 +272,53 @@ pub(crate) fn refusal(of: &Refusal) -> String {
             "this run observed no process of the server, so that there is nothing to add another of".into()
         }
         Refusal::NoQuantile => "the percentile of the goal cannot be had from this run: its ratio to the mean is known only between \
-             the steps that were measured with enough responses for it, for the bottleneck and the think time that they had; ask for \
-             the mean"
+             the steps that were measured with enough responses for it, for the bottleneck, the think time and the mix of requests \
+             that they had; ask for the mean"
             .into(),
         Refusal::QuantileNotKept { percentile, kept } => format!(
             "this run file has no {percentile}, as it was written before nstar kept that; sweep again (nstar sweep URL -o FILE) and \
              predict from the new file, or ask for one that this has: {}",
             kept.join(", ")
+        ),
+        Refusal::Mix(why) => no_mix(why),
+    }
+}
+
+/// A sum that is not 100 %, to tenths, so that it does not look as if it were: `99.9 %`.
+fn sum_of_shares(sum: f64) -> String {
+    format!("{}{}%", number::tenths(sum * 100.0), number::GROUP)
+}
+
+/// Why there is no answer for another mix, and what to do.
+fn no_mix(of: &NoMix) -> String {
+    match of {
+        NoMix::OneKind => "this run has one kind of request, and no mix that could be another; sweep a scenario of several: \
+             nstar sweep SCENARIO.toml"
+            .into(),
+        NoMix::Shares { sum } if *sum > 1.0 => {
+            format!("the shares of --mix sum to {}, which is more than all requests", sum_of_shares(*sum))
+        }
+        NoMix::Shares { sum } => format!(
+            "the shares of --mix sum to {}, and this run has no other kind of request to make up the rest",
+            sum_of_shares(*sum)
+        ),
+        NoMix::NamedTwice { name } => format!("--mix gives '{name}' two shares"),
+        NoMix::Lock { name } => format!(
+            "what limits {name} is a lock, and how long each kind of request holds it does not show in this run"
+        ),
+        NoMix::Bottleneck { kind } => format!(
+            "the bottleneck of this run is {}, and what each kind of request takes of it does not show",
+            words::kind(*kind)
+        ),
+        NoMix::Cost { request, of } => format!(
+            "what '{request}' takes of {of} is not known from this run: it came too seldom or always in the same proportion to \
+             others, nobody watched who serves it, or the file is from before nstar kept that; sweep again, for longer (-d) or with \
+             more of it (--weight '{request}=N')"
+        ),
+        NoMix::Alone { request } => format!(
+            "how long '{request}' takes where hardly anybody waits is not known from this run: too few completed with the fewest \
+             users, or the file is from before nstar kept that; sweep again, for longer (-d) or with more of it (--weight \
+             '{request}=N')"
         ),
     }
 }

@@ -1,12 +1,13 @@
 //! The table of the kinds of request, where there are several.
 
-use analysis::run::{Percentile, Run};
+use analysis::run::{Identity, Percentile, Run};
 
 use super::style::Style;
 use super::table::{Align, Column, fit};
 use crate::metrics::{percentile_name, percentiles_to_tail};
 use crate::number::{self, TimeUnit};
-use crate::summary::requests::{OfKind, at, requests};
+use crate::sentences::holders;
+use crate::summary::requests::{OfKind, at, requests, tiers};
 
 /// The lines of the table, a row for each kind; none where there is only one.
 pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
@@ -32,8 +33,22 @@ pub(super) fn lines(run: &Run, style: Style, width: usize) -> Vec<String> {
         let name = percentile_name(percentile.share);
         column(&name, Align::Right, &|kind| time(kind.percentile_us(percentile)))
     }));
+    columns.extend(tiers(&kinds).into_iter().map(|tier| cpu(tier, &kinds, style)));
     columns.retain(|column| !column.is_empty());
     let table = fit(&columns, width);
     let headings = Some(style.dim(&table.headings)).filter(|line| !line.is_empty());
     headings.into_iter().chain(table.rows.into_iter().flatten()).collect()
+}
+
+/// What each kind costs the processors of a tier.
+fn cpu(tier: &Identity, kinds: &[OfKind<'_>], style: Style) -> Column {
+    let all = kinds.iter().filter_map(|kind| Some(kind.cpu(tier)?.demand_us));
+    let unit = TimeUnit::for_largest(all);
+    let heading = format!("CPU {} {}", holders::short_name(tier), unit.name());
+    let cell = |kind: &OfKind<'_>| {
+        kind.cpu(tier).map_or_else(String::new, |demand| {
+            number::estimate(unit.of(demand.demand_us), Some(demand.demand_ci_us.map(|end| unit.of(end))))
+        })
+    };
+    Column::new(style, &heading, Align::Right, kinds, cell)
 }

@@ -253,6 +253,7 @@ pub fn mix() -> Run {
         share: asked_share,
         completed,
         replaced: 0,
+        demands: Vec::new(),
     };
     run.requests = vec![asked("search", 0.998, 1_234_567), asked("book", 0.002, 2_469)];
     let fast = ResponseTime {
@@ -292,6 +293,21 @@ fn kind(
     response_time_us: ResponseTime,
 ) -> StepRequest {
     StepRequest { name: name.into(), completed, share, throughput_per_s, response_time_us }
+}
+
+/// The same with what each kind costs: a database that the fast one does not call, which is too little to be known.
+pub fn mix_with_costs() -> Run {
+    let mut run = mix();
+    let demand = |role, name: &str, pid, demand_us, demand_ci_us| {
+        let of = Processes { role, name: name.into(), pid: Some(pid), processes: 1, on: None };
+        let identity = Some(Identity::Processes(of));
+        RequestDemand { kind: ResourceKind::Cpu, holder: Words::default(), identity, demand_us, demand_ci_us }
+    };
+    let server = |us, ci| demand(Role::Server, "nginx worker", 812, us, ci);
+    run.requests[0].demands = vec![server(27.0, [25.0, 29.0])];
+    let database = demand(Role::Downstream, "db", 900, 640.0, [600.0, 680.0]);
+    run.requests[1].demands = vec![server(1_900.0, [1_700.0, 2_100.0]), database];
+    run
 }
 
 /// Interrupted before the first step ended.
