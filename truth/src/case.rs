@@ -1,8 +1,10 @@
 //! The cases: what to start, and what is true of it. `cases.toml` lists them.
 
+use std::{ffi::OsString, fs, path::Path};
+
 use serde::Deserialize;
 
-use crate::{queueing::Network, tier::Tier};
+use crate::{Trouble, queueing::Network, tier::Tier};
 
 /// The cases of the suite.
 const CASES: &str = include_str!("../cases.toml");
@@ -26,6 +28,9 @@ pub struct Case {
     /// Further arguments of `nstar sweep`.
     #[serde(default)]
     pub nstar: Vec<String>,
+    /// The scenario that is sent; without one, all requests are for `/`.
+    #[serde(default)]
+    pub scenario: Option<String>,
     /// Whether it is part of the short form.
     #[serde(default)]
     pub short: bool,
@@ -69,6 +74,17 @@ impl Case {
             return Ok(None);
         }
         Network::of(&self.tiers, processors()).map(|network| network.saturation())
+    }
+
+    /// What `nstar sweep` is given as its target, for a front at this URL. A scenario is written into the folder.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn target(&self, url: &str, folder: &Path) -> Result<Vec<OsString>, Trouble> {
+        let Some(scenario) = &self.scenario else { return Ok(vec![url.into()]) };
+        let file = folder.join("scenario.toml");
+        fs::write(&file, scenario).map_err(Trouble::io(format!("write {}", file.display())))?;
+        Ok(vec![file.into(), "--base".into(), url.into()])
     }
 
     /// Whether it leaves the host idle, so that others of its kind may be measured at the same time.

@@ -20,6 +20,7 @@ use crate::{
     Trouble,
     case::{self, Case},
     changes,
+    far::Behind,
     grade::{Grade, Said},
     neighbour::{self, Disturb},
     run::{self, Judge, Servers},
@@ -59,6 +60,10 @@ struct Options {
     /// `job=1s/5s`. Cases are then run one at a time
     #[arg(long, value_parser = neighbour::read)]
     beside: Option<String>,
+    /// Put the servers of each case on another host, a network namespace with an sshd, and have nstar observe there by
+    /// `--observe ssh://`. Needs root
+    #[arg(long, value_name = "HOW", conflicts_with_all = ["changes", "start", "read"])]
+    behind: Option<Behind>,
     /// How often to run each
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -157,7 +162,7 @@ fn change(options: &Options) -> Result<bool, Trouble> {
         }
     }
     let stop = signals()?;
-    let judge = Judge { nstar: &nstar, arguments: &[], keep: Some(&keep), stop: &stop };
+    let judge = Judge { nstar: &nstar, arguments: &[], behind: None, keep: Some(&keep), stop: &stop };
     let mut rows: Vec<_> = cases.iter().map(|case| Row { case, said: Vec::new() }).collect();
     // What a changed server is stopped by is not in the list, so that no verdict on it can be graded.
     let mut well = !round(&mut rows, &judge, options.alone, |_| true).contains(&Fate::NotRun);
@@ -195,18 +200,35 @@ fn wanted_changes(options: &Options) -> Result<Vec<(changes::Change, Case)>, Tro
 fn measure(options: &Options, cases: &[Case], stop: &AtomicBool) -> Result<bool, Trouble> {
     let nstar = nstar(options)?;
     let arguments = if options.short { &SHORT[..] } else { &[] };
-    let mut rows: Vec<_> = cases.iter().map(|case| Row { case, said: Vec::new() }).collect();
+    let (cases, left_out) = suited(cases, options.behind);
+    let mut rows: Vec<_> = cases.into_iter().map(|case| Row { case, said: Vec::new() }).collect();
     let mut fates = Vec::new();
     for number in 1..=options.rounds {
         let keep = folder(options, number)?;
-        let judge = Judge { nstar: &nstar, arguments, keep: keep.as_deref(), stop };
+        let judge = Judge { nstar: &nstar, arguments, behind: options.behind, keep: keep.as_deref(), stop };
         fates.extend(round(&mut rows, &judge, options.alone, |_| true));
         if options.short {
             fates.extend(round(&mut rows, &judge, options.alone, is_open));
         }
     }
     print!("{}", table::table(&rows));
+    if options.behind.is_some() {
+        print!("{}", table::behind_ssh(&rows, &left_out));
+    }
     Ok(fates.into_iter().all(Fate::is_well))
+}
+
+/// A case that cannot be run as asked, and why.
+type LeftOut<'a> = (&'a Case, &'static str);
+
+/// The cases that can be run with their servers there, and the others, which are told.
+fn suited(cases: &[Case], behind: Option<Behind>) -> (Vec<&Case>, Vec<LeftOut<'_>>) {
+    let obstacle = |case: &Case| behind.and_then(|behind| behind.obstacle(case));
+    let left_out: Vec<_> = cases.iter().filter_map(|case| Some((case, obstacle(case)?))).collect();
+    for (case, why) in &left_out {
+        eprintln!("SKIPPED {} behind ssh: {why}", case.name);
+    }
+    (cases.iter().filter(|case| obstacle(case).is_none()).collect(), left_out)
 }
 
 /// The folder in which a round is kept, made where it is missing.

@@ -16,6 +16,10 @@ pub struct Said {
     pub kind: String,
     /// Its holder, without the number of the process.
     pub holder: String,
+    /// Whether another host than the generator's was observed.
+    pub behind: bool,
+    /// Whether the holder is on the generator's host, and the other one was observed.
+    pub astray: bool,
     /// Maximum throughput, requests a second.
     pub throughput: f64,
     /// N*, if one was found.
@@ -73,9 +77,12 @@ impl Said {
         let holder = text(&bottleneck["holder"])?;
         let probability = ["confidence", "probability"].iter().find_map(|key| bottleneck[*key].as_f64());
         let (confidence, sure) = confidence(probability, bottleneck);
+        let behind = sees_another_host(run);
         Ok(Self {
             kind: text(&bottleneck["kind"])?,
             holder: holder.split(" (pid").next().unwrap_or_default().to_owned(),
+            behind,
+            astray: behind && is_here(&bottleneck["identity"]),
             throughput: verdict["throughput_max_per_s"].as_f64().ok_or_else(lacks)?,
             users: verdict["users_at_saturation"].as_u64(),
             users_ci: end(0).zip(end(1)).map(|(low, high)| [low, high]),
@@ -93,8 +100,8 @@ impl Said {
         if case.kind.holds("changes") && self.inconclusive {
             return Grade::Right;
         }
-        let holder =
-            case.holder.is_empty() || case.holder.iter().any(|holder| self.holder.starts_with(holder));
+        let is_named = |holder: &String| self.holder.starts_with(holder);
+        let holder = case.holder.is_empty() || (!self.astray && case.holder.iter().any(is_named));
         // A server that never saturates is inconclusive by definition, as its maximum is not known.
         match case.kind.holds(&self.kind) && holder && (!self.inconclusive || self.kind == "none") {
             true => Grade::Right,
@@ -121,6 +128,22 @@ impl Said {
     pub fn has_users(&self, truth: u32) -> bool {
         self.users_ci.is_some_and(|[low, high]| (low..=high).contains(&truth.into()))
     }
+}
+
+/// Whether any resource is on another host than the generator's.
+fn sees_another_host(run: &Value) -> bool {
+    let steps = run["steps"].as_array().into_iter().flatten();
+    let resources = steps.filter_map(|step| step["resources"].as_array()).flatten();
+    resources.map(|resource| &resource["identity"]).any(is_elsewhere)
+}
+
+fn is_elsewhere(identity: &Value) -> bool {
+    identity["on"].is_string() || identity["of"]["on"].is_string()
+}
+
+/// Whether it is known and on the generator's host. Of a listen queue the port alone is known.
+fn is_here(identity: &Value) -> bool {
+    identity.is_object() && identity["type"] != "listen-queue" && !is_elsewhere(identity)
 }
 
 /// The confidence as said, and whether that is sure: a probability where the file holds one, otherwise a word.
@@ -168,6 +191,47 @@ mod tests {
         assert_eq!(said("lock", json!("high"), json!(["not steady"])).grade(&case), Grade::Inconclusive);
         assert_eq!(said("unknown", json!("low"), json!([])).grade(&case), Grade::Inconclusive);
         assert_eq!(said("cpu", json!("low"), json!([])).grade(&case), Grade::Wrong);
+    }
+
+    /// A verdict on a server on the host `far`, with what its file says of the holder.
+    fn said_of_far(kind: &str, holder: &str, identity: Value) -> Said {
+        let far = json!({ "type": "host", "on": "far" });
+        let run = json!({
+            "elapsed_s": 20.0,
+            "verdict": {
+                "throughput_max_per_s": 98.0, "inconclusive": [],
+                "bottleneck": { "kind": kind, "holder": holder, "identity": identity, "confidence": 0.9 },
+            },
+            "steps": [{ "resources": [] }, { "resources": [{ "identity": far }] }],
+        });
+        Said::read(&run).expect("a verdict")
+    }
+
+    #[test]
+    fn a_holder_on_another_host_is_known_by_its_name_there() {
+        let python = json!({ "type": "processes", "name": "python3", "on": "far" });
+        for holder in ["python3 on far (pid 12)", "python3 on far (3 processes)", "python3 (far)"] {
+            let said = said_of_far("lock", holder, python.clone());
+            assert!(said.behind && !said.holder.contains("pid"), "{said:?}");
+            assert_eq!(said.grade(&case("lock", "python3")), Grade::Right, "{holder}");
+            assert_eq!(said.grade(&case("lock", "nginx")), Grade::SurelyWrong, "{holder}");
+        }
+        let limit = json!({ "type": "io-limit", "device": "vda", "of": { "name": "server", "on": "far" } });
+        let said = said_of_far("disk", "server on far (pid 12)", limit);
+        assert_eq!(said.grade(&case("disk", "server")), Grade::Right);
+    }
+
+    #[test]
+    fn a_namesake_on_the_generators_host_is_not_the_holder() {
+        let host = said_of_far("cpu", "host", json!({ "type": "host" }));
+        assert_eq!(host.grade(&case("cpu", "host")), Grade::SurelyWrong);
+        let queue = said_of_far("accept-queue", "port 80", json!({ "type": "listen-queue", "port": 80 }));
+        assert_eq!(queue.grade(&case("accept-queue", "port")), Grade::Right);
+        let none = said_of_far("none", "", Value::Null);
+        assert_eq!(none.grade(&case("none", "")), Grade::Right);
+        // Where no other host was observed, all is on the generator's.
+        let here = said("cpu", json!(0.9), json!([]));
+        assert!(!here.behind && !here.astray);
     }
 
     #[test]

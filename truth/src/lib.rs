@@ -2,11 +2,12 @@
 //!
 //! A case names the tiers of a server and what a request does in each ([`stage`]). From that follow the throughput and
 //! N* that the whole must have ([`queueing`]). The servers are started as ordinary processes ([`stacks`]), `nstar sweep`
-//! measures them, and its verdict is held against the truth ([`grade`]).
+//! measures them, here or from another host ([`far`]), and its verdict is held against the truth ([`grade`]).
 
 pub mod case;
 pub mod changes;
 pub mod command;
+pub mod far;
 pub mod grade;
 mod neighbour;
 mod place;

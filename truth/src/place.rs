@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     process,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
@@ -28,15 +29,15 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes a place.
-    pub(crate) fn make(around: &Surroundings) -> Result<Self, Trouble> {
+    /// Makes a place at an address of the host that this thread is on. A tier in a namespace of its own has another one.
+    pub(crate) fn make(around: &Surroundings, ip: Ipv4Addr) -> Result<Self, Trouble> {
         let port = database_server::free_port().map_err(Trouble::io("find a free port"))?;
         let number = PLACES.fetch_add(1, Relaxed);
         let name = format!("truth{}-{number}", process::id());
         let mut place =
-            Self { address: format!("127.0.0.1:{port}"), wrapper: Vec::new(), namespace: None, cgroup: None };
+            Self { address: format!("{ip}:{port}"), wrapper: Vec::new(), namespace: None, cgroup: None };
         if around.quota.is_some() || around.namespace {
-            is_root()?;
+            is_root("a cgroup or a network namespace")?;
         }
         if let Some(quota) = around.quota {
             place.limit(&name, quota)?;
@@ -58,16 +59,18 @@ impl Place {
     fn separate(&mut self, name: &str, number: u32, port: u16, link: Option<f64>) -> Result<(), Trouble> {
         // Of the range for tests between networks (RFC 2544). Interface names have 15 bytes at most.
         let net = (process::id() + number) % 250;
-        let (near, far) = (format!("198.18.{net}.1/30"), format!("198.18.{net}.2"));
+        let (near, far) = (format!("198.18.{net}.1"), format!("198.18.{net}.2"));
         let (outside, inside) = (format!("tr{net}a"), format!("tr{net}b"));
         run(&["ip", "netns", "add", name])?;
         self.namespace = Some(name.to_owned());
         run(&["ip", "link", "add", &outside, "type", "veth", "peer", "name", &inside, "netns", name])?;
-        run(&["ip", "addr", "add", &near, "dev", &outside])?;
+        run(&["ip", "addr", "add", &format!("{near}/30"), "dev", &outside])?;
         run(&["ip", "link", "set", &outside, "up"])?;
         run(&["ip", "-n", name, "addr", "add", &format!("{far}/30"), "dev", &inside])?;
         run(&["ip", "-n", name, "link", "set", "lo", "up"])?;
         run(&["ip", "-n", name, "link", "set", &inside, "up"])?;
+        // Who calls it may be on another host.
+        run(&["ip", "-n", name, "route", "add", "default", "via", &near])?;
         if let Some(rate) = link {
             let rate = format!("{rate}bit");
             let shaper = ["root", "tbf", "rate", &rate, "burst", BURST, "latency", PATIENCE];
@@ -110,9 +113,7 @@ impl Drop for Place {
     }
 }
 
-fn is_root() -> Result<(), Trouble> {
-    match rustix::process::geteuid().is_root() {
-        true => Ok(()),
-        false => Err(Trouble::NeedsRoot("a cgroup or a network namespace")),
-    }
+/// Refuses what needs root to anybody else.
+pub(crate) fn is_root(what: &'static str) -> Result<(), Trouble> {
+    if rustix::process::geteuid().is_root() { Ok(()) } else { Err(Trouble::NeedsRoot(what)) }
 }

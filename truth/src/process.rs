@@ -106,15 +106,18 @@ pub(crate) fn find(program: &'static str, package: &'static str) -> Result<Strin
 
 /// Runs a command to its end.
 pub(crate) fn run(words: &[&str]) -> Result<(), Trouble> {
+    output(words).map(drop)
+}
+
+/// The same, with what it printed.
+pub(crate) fn output(words: &[&str]) -> Result<String, Trouble> {
     let output = Command::new(words[0])
         .args(&words[1..])
         .output()
         .map_err(Trouble::io(format!("run {}", words[0])))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {
-        true => Ok(()),
-        false => Err(Trouble::Failed {
-            program: words.join(" "),
-            said: String::from_utf8_lossy(&output.stderr).trim().into(),
-        }),
+        true => Ok(text(&output.stdout)),
+        false => Err(Trouble::Failed { program: words.join(" "), said: text(&output.stderr).trim().into() }),
     }
 }

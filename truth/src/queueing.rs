@@ -8,13 +8,16 @@
 //! - *Exponential times* at every queue, any distribution where nobody waits: exact mean value analysis with
 //!   load-dependent stations (Reiser and Lavenberg 1980).
 //!
+//! Where a tier has requests of two kinds, its times are the means of both. With constant times that is exact if one queue has all
+//! of a request's time, as then X = min(N, k) / mean, whatever the mix.
+//!
 //! A single queue whose hold depends on who waits, or on the number of the request, is followed request by request.
 
 use std::{collections::VecDeque, time::Duration};
 
 use crate::{
     stage::Stage,
-    tier::{Surroundings, Tier},
+    tier::{Heavy, Surroundings, Tier},
 };
 
 /// The share of the maximum throughput that N* reaches, as nstar defines it.
@@ -83,16 +86,18 @@ impl Network {
             matches!(stage, Stage::Lock { growth, .. } if *growth > 0.0)
                 || matches!(stage, Stage::Collect { .. })
         };
-        if stages.iter().any(|stage| follows(stage)) {
-            return serial(&stages);
-        }
         let is_exponential = |stage: &Stage| match stage {
             Stage::Pool { hold, .. } | Stage::Lock { hold, .. } => hold.exponential,
             _ => false,
         };
-        match stages.iter().any(|stage| is_exponential(stage)) {
-            true => exponential(&stages),
-            false => Ok(constant(tiers, processors)),
+        let is_followed = stages.iter().any(|stage| follows(stage));
+        let is_random = stages.iter().any(|stage| is_exponential(stage));
+        let is_mixed = tiers.iter().any(|tier| tier.surroundings.heavy.is_some());
+        match (is_followed, is_random) {
+            (false, false) => Ok(constant(tiers, processors)),
+            _ if is_mixed => Err("two kinds of request have an exact answer only with constant times".into()),
+            (true, _) => serial(&stages),
+            (false, true) => exponential(&stages),
         }
     }
 
@@ -147,13 +152,14 @@ fn parts(tier: &Tier, processors: u32) -> (Vec<Queue>, f64) {
     let around = &tier.surroundings;
     let (mut queues, mut delays) = (Vec::new(), around.statement.map_or(0.0, |time| time.as_secs_f64()));
     let mut queue = |servers, time: Duration| queues.push(Queue { servers, time: time.as_secs_f64() });
+    let of_both = |time: Duration| time.mul_f64(around.heavy.map_or(1.0, Heavy::mean));
     for stage in &tier.stages {
         match *stage {
-            Stage::Delay(time) => delays += time.mean.as_secs_f64(),
-            Stage::Pool { workers, hold } => queue(f64::from(workers), hold.mean),
-            Stage::Lock { hold, .. } => queue(1.0, hold.mean),
-            Stage::Burn(time) => queue(cores(tier, processors), time),
-            Stage::BurnLocked(time) => queue(1.0, time),
+            Stage::Delay(time) => delays += of_both(time.mean).as_secs_f64(),
+            Stage::Pool { workers, hold } => queue(f64::from(workers), of_both(hold.mean)),
+            Stage::Lock { hold, .. } => queue(1.0, of_both(hold.mean)),
+            Stage::Burn(time) => queue(cores(tier, processors), of_both(time)),
+            Stage::BurnLocked(time) => queue(1.0, of_both(time)),
             Stage::Limit(_) | Stage::Collect { .. } => {}
         }
     }
@@ -289,6 +295,8 @@ mod tests {
         assert_eq!(saturation(&["node burn=10ms"]), (100.0, 1));
         assert_eq!(saturation(&["rust burn=10ms"]), (200.0, 2));
         assert_eq!(saturation(&["rust burn=10ms quota=50%"]), (50.0, 1));
+        // Three requests of 20 ms and one of 80: 35 ms each.
+        assert_eq!(saturation(&["rust pool=4x20ms heavy=4/25%"]), (114.29, 4));
         assert!(network(&["rust delay=10ms"]).saturation().is_none());
     }
 
@@ -352,7 +360,10 @@ mod tests {
 
     #[test]
     fn what_has_no_exact_answer_is_refused() {
-        let tiers = ["rust pool=2x10ms lock=~20ms".parse().expect("a tier")];
-        assert!(Network::of(&tiers, 2).is_err());
+        let mixed = ["rust lock=~20ms heavy=4/25%", "rust lock=9ms+5% heavy=4/25%"];
+        for tier in mixed.into_iter().chain(["rust pool=2x10ms lock=~20ms"]) {
+            let tiers = [tier.parse().expect("a tier")];
+            assert!(Network::of(&tiers, 2).is_err(), "{tier}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -14,11 +15,11 @@ use tempfile::TempDir;
 use crate::{
     Trouble,
     case::Case,
+    far::{Behind, Host},
     grade::Said,
     place::Place,
     process::Process,
     stacks::{self, Address, Running},
-    tier::Tier,
 };
 
 /// How long a sweep may take, generously.
@@ -40,12 +41,29 @@ impl Servers {
     /// # Errors
     /// Where a program is missing or does not start.
     pub fn start(case: &Case) -> Result<Self, Trouble> {
+        Self::start_at(Ipv4Addr::LOCALHOST, case)
+    }
+
+    /// The same on another host.
+    fn start_on(host: &Host, case: &Case) -> Result<Self, Trouble> {
+        let servers = host.within(|| Self::start_at(host.address(), case))?;
+        if let Some((_, place)) = servers.tiers.first() {
+            host.lead_to(&place.address)?;
+        }
+        Ok(servers)
+    }
+
+    /// Starts them on the host that this thread is on, the front at one of its addresses.
+    fn start_at(front: Ipv4Addr, case: &Case) -> Result<Self, Trouble> {
         let folder = TempDir::new().map_err(Trouble::io("make a folder"))?;
         let mut tiers: Vec<(Running, Place)> = Vec::new();
         for (number, tier) in case.tiers.iter().enumerate().rev() {
             let below = make_folder(folder.path(), &number.to_string())?;
             let upstream = tiers.last().map(|(running, _)| &running.address);
-            tiers.push(start(tier, &below, upstream)?);
+            let ip = if number == 0 { front } else { Ipv4Addr::LOCALHOST };
+            let place = Place::make(&tier.surroundings, ip)?;
+            let running = stacks::start(tier, &place, &below, upstream)?;
+            tiers.push((running, place));
         }
         tiers.reverse();
         let neighbour = case.beside.as_ref().map(|what| disturb(what, folder.path())).transpose()?;
@@ -72,12 +90,6 @@ impl Drop for Servers {
     }
 }
 
-fn start(tier: &Tier, folder: &Path, upstream: Option<&Address>) -> Result<(Running, Place), Trouble> {
-    let place = Place::make(&tier.surroundings)?;
-    let running = stacks::start(tier, &place, folder, upstream)?;
-    Ok((running, place))
-}
-
 fn disturb(what: &str, folder: &Path) -> Result<Process, Trouble> {
     let words = [stacks::own_program()?, "disturb".into(), what.to_owned()];
     Process::start(&words, &make_folder(folder, "neighbour")?, &[])
@@ -95,6 +107,8 @@ pub struct Judge<'a> {
     pub nstar: &'a Path,
     /// Arguments of every sweep.
     pub arguments: &'a [&'a str],
+    /// Where the servers stand, if that is not this host.
+    pub behind: Option<Behind>,
     /// Where run files and reports go, if they are wanted.
     pub keep: Option<&'a Path>,
     /// Set once a signal says to stop.
@@ -106,7 +120,12 @@ pub struct Judge<'a> {
 /// # Errors
 /// Where a server does not start, or nstar does not end with a verdict.
 pub fn judge(case: &Case, by: &Judge) -> Result<Said, Trouble> {
-    let servers = Servers::start(case)?;
+    // The servers, made after their host, end before it.
+    let host = by.behind.map(|Behind::Ssh| Host::make(by.nstar)).transpose()?;
+    let servers = match &host {
+        Some(host) => Servers::start_on(host, case)?,
+        None => Servers::start(case)?,
+    };
     let own = TempDir::new().map_err(Trouble::io("make a folder"))?;
     let file = by.keep.unwrap_or(own.path()).join(format!("{}.json", case.name));
     // What an earlier run left there must not be taken for this one's.
@@ -115,8 +134,9 @@ pub fn judge(case: &Case, by: &Judge) -> Result<Said, Trouble> {
     }
     let errors = own.path().join("errors");
     let output = fs::File::create(&errors).map_err(Trouble::io("make a file"))?;
-    let child = Command::new(by.nstar)
-        .args(["sweep", "--no-progress", servers.url(), "-o"])
+    let child = sweep(by.nstar, host.as_ref())
+        .args(case.target(servers.url(), own.path())?)
+        .arg("-o")
         .arg(&file)
         .args(by.arguments)
         .args(&case.nstar)
@@ -131,6 +151,14 @@ pub fn judge(case: &Case, by: &Judge) -> Result<Said, Trouble> {
         return Err(Trouble::Failed { program: "nstar sweep".into(), said });
     }
     read(&file)
+}
+
+/// `nstar sweep`, which sees of another host what an agent there tells.
+fn sweep(nstar: &Path, host: Option<&Host>) -> Command {
+    let mut command = host.map_or_else(|| Command::new(nstar), |host| host.apart(nstar));
+    command.args(["sweep", "--no-progress"]);
+    command.args(host.map(Host::observe).into_iter().flatten());
+    command
 }
 
 /// Reads what was said from a run file.

@@ -42,6 +42,9 @@ pub(crate) struct Serve {
     /// How the times change, as in a case
     #[arg(long)]
     course: Option<Course>,
+    /// How many times as long requests for /heavy take
+    #[arg(long, default_value_t = 1.0)]
+    heavy: f64,
     /// What a request does, one stage after another, as in a case
     stages: Vec<Stage>,
 }
@@ -52,7 +55,8 @@ impl Serve {
         fs::write("/proc/self/comm", &self.name).map_err(Trouble::io("name this process"))?;
         let listener = listening::listen(&self.listen, self.backlog)?;
         let upstream = self.upstream.map(|address| Upstream::new(address, self.forward));
-        let path = Arc::new(Path::new(&self.stages, self.course, upstream, self.body));
+        let path = Path::new(&self.stages, self.course, upstream, self.body).with_heavy(self.heavy);
+        let path = Arc::new(path);
         (0..self.idle).for_each(|_| drop(thread::spawn(thread::park)));
         listening::serve(&listener, Duration::from_micros(self.accept_us), &path)
     }

@@ -46,7 +46,7 @@ fn cells(row: &Row) -> [String; 8] {
     };
     [
         case.name.clone(),
-        case.stacks(),
+        stacks(row),
         named(&case.kind.names().join(" or "), &case.holder.join(" or ")),
         truth.map_or("none".into(), |(throughput, users)| format!("{throughput:.4}/s, {users}")),
         named(&worst.kind, &worst.holder),
@@ -55,6 +55,20 @@ fn cells(row: &Row) -> [String; 8] {
         grades(row),
     ]
     .map(|cell| shorten(&cell))
+}
+
+/// The stacks of a case, and where they stood if that was not the host of the generator.
+fn stacks(row: &Row) -> String {
+    let behind = if row.said.iter().any(|said| said.behind) { ", behind ssh" } else { "" };
+    row.case.stacks() + behind
+}
+
+/// How many of the cases asked for were run with their servers on another host, and why the others were not.
+pub(crate) fn behind_ssh(rows: &[Row], left_out: &[(&Case, &str)]) -> String {
+    let run = rows.iter().filter(|row| !row.said.is_empty()).count();
+    let named = |(case, why): &(&Case, &str)| format!("; left out: {} ({why})", case.name);
+    let named: String = left_out.iter().map(named).collect();
+    format!("Behind ssh: {run} of {} cases{named}.\n", rows.len() + left_out.len())
 }
 
 /// Throughput and N* as said, with a mark where they are not right.

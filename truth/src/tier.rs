@@ -47,6 +47,33 @@ pub struct Surroundings {
     pub statement: Option<Duration>,
     /// How its times change while it runs.
     pub course: Option<Course>,
+    /// `heavy=4/25%`: one request in four is for `/heavy`, and takes four times as long in every stage.
+    pub heavy: Option<Heavy>,
+}
+
+/// Requests of a second kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Heavy {
+    /// What the times of all stages are multiplied with for them.
+    pub times: f64,
+    /// Their share of all requests, 0 to 1. The load has to make it so.
+    pub share: f64,
+}
+
+impl Heavy {
+    /// The mean factor of both kinds.
+    pub(crate) fn mean(self) -> f64 {
+        1.0 + self.share * (self.times - 1.0)
+    }
+}
+
+impl FromStr for Heavy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (times, of) = text.split_once('/').ok_or_else(|| format!("'{text}': like heavy=4/25%"))?;
+        Ok(Self { times: number(times)?.into(), share: share(of)? })
+    }
 }
 
 /// How the times of a tier change, from its first request on.
@@ -146,6 +173,7 @@ impl Tier {
             Some(("row", time)) => around.row = Some(duration(time)?),
             Some(("statement", time)) => around.statement = Some(duration(time)?),
             Some(("course", course)) => around.course = Some(course.parse()?),
+            Some(("heavy", heavy)) => around.heavy = Some(heavy.parse()?),
             _ => self.stages.push(word.parse()?),
         }
         Ok(())
@@ -179,6 +207,14 @@ mod tests {
         assert_eq!(tier.surroundings.cpu, Some(0));
         assert_eq!(tier.words(), ["delay=40000us", "lock=20000us"]);
         assert!("rust nemespace".parse::<Tier>().is_err());
+    }
+
+    #[test]
+    fn a_second_kind_of_request_is_read_with_its_share() {
+        let tier: Tier = "rust pool=4x20ms heavy=4/25%".parse().expect("a tier");
+        let heavy = tier.surroundings.heavy.expect("a second kind");
+        assert_eq!((heavy.times, heavy.share, heavy.mean()), (4.0, 0.25, 1.75));
+        assert!("rust heavy=4".parse::<Tier>().is_err() && "rust heavy=0/25%".parse::<Tier>().is_err());
     }
 
     #[test]

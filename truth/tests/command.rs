@@ -79,6 +79,38 @@ fn a_neighbour_that_is_none_is_refused() {
 }
 
 #[test]
+fn behind_goes_with_neither_changes_nor_start_nor_kept_files() {
+    for other in [&["--changes"][..], &["--start"], &["--read", "runs"]] {
+        let output = truth(&[&["lock", "--behind", "ssh"][..], other].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains("cannot be used with"), "{output:?}");
+    }
+    let output = truth(&["lock", "--behind", "telnet"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn a_case_that_cannot_be_run_behind_ssh_is_told_and_counted_apart() {
+    let nstar = env!("CARGO_BIN_EXE_truth");
+    let output = truth(&["go-busy", "--behind", "ssh", "--nstar", nstar]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stderr).contains("SKIPPED go-busy behind ssh: it fills"), "{output:?}");
+    let told = "Behind ssh: 0 of 1 cases; left out: go-busy (it fills";
+    assert!(text(&output.stdout).contains(told), "{output:?}");
+}
+
+#[test]
+fn the_table_tells_which_servers_stood_behind_ssh() {
+    let folder = kept("lock", "medium");
+    let file = folder.path().join("lock.json");
+    let steps = r#""steps": [{"resources": [{"identity": {"type": "host", "on": "far"}}]}], "verdict""#;
+    let run = fs::read_to_string(&file).expect("a run file").replace(r#""verdict""#, steps);
+    fs::write(&file, run).expect("a run file");
+    let output = truth(&["lock", "--read", &folder.path().display().to_string()]);
+    assert!(text(&output.stdout).contains("| lock | rust, behind ssh | lock, server |"), "{output:?}");
+}
+
+#[test]
 fn kept_run_files_are_graded_again() {
     let (right, sure) = (kept("lock", "medium"), kept("cpu", "high"));
     let folder = |folder: &TempDir| folder.path().display().to_string();

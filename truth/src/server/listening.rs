@@ -51,22 +51,31 @@ fn answer(stream: TcpStream, path: &Path) -> io::Result<()> {
     let mut stream = stream;
     let body = path.response();
     let mut onward = None;
-    while let Some(last) = read_request(&mut requests)? {
-        let response = match path.walk(&mut onward) {
+    while let Some(request) = read_request(&mut requests)? {
+        let response = match path.walk(request.is_heavy, &mut onward) {
             Ok(()) => &body[..],
             Err(_) => b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
         };
         stream.write_all(response)?;
-        if last {
+        if request.is_last {
             break;
         }
     }
     Ok(())
 }
 
-/// Reads the header of a request; whether it is the last one. Returns `None` at the end.
-fn read_request(from: &mut impl BufRead) -> io::Result<Option<bool>> {
-    let (mut line, mut last) = (String::new(), false);
+/// A request, as far as it matters here.
+#[derive(Debug, Default, PartialEq)]
+struct Request {
+    /// Whether the connection ends after it.
+    is_last: bool,
+    /// Whether it is of the second kind.
+    is_heavy: bool,
+}
+
+/// Reads the header of a request. Returns `None` at the end.
+fn read_request(from: &mut impl BufRead) -> io::Result<Option<Request>> {
+    let (mut line, mut request) = (String::new(), Request::default());
     loop {
         line.clear();
         if from.read_line(&mut line)? == 0 {
@@ -74,8 +83,24 @@ fn read_request(from: &mut impl BufRead) -> io::Result<Option<bool>> {
         }
         let word = line.trim_end();
         if word.is_empty() {
-            return Ok(Some(last));
+            return Ok(Some(request));
         }
-        last |= word.eq_ignore_ascii_case("connection: close");
+        request.is_last |= word.eq_ignore_ascii_case("connection: close");
+        request.is_heavy |= word.split(' ').nth(1) == Some("/heavy");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_both_kinds_are_told_apart() {
+        let text = "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /heavy HTTP/1.1\r\nConnection: close\r\n\r\n";
+        let mut from = text.as_bytes();
+        let mut next = || read_request(&mut from).expect("a header");
+        assert_eq!(next(), Some(Request::default()));
+        assert_eq!(next(), Some(Request { is_last: true, is_heavy: true }));
+        assert_eq!(next(), None);
     }
 }

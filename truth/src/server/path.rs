@@ -24,6 +24,8 @@ pub(super) struct Path {
     first_request: OnceLock<Instant>,
     upstream: Option<Upstream>,
     body: usize,
+    /// What the times are multiplied with for requests of the second kind.
+    heavy: f64,
 }
 
 /// A stage, with what requests wait for.
@@ -46,7 +48,12 @@ impl Path {
     ) -> Self {
         let world = Arc::new(World::new());
         let stations = stages.iter().map(|stage| Station::new(*stage, &world)).collect();
-        Self { stations, world, course, first_request: OnceLock::new(), upstream, body }
+        Self { stations, world, course, first_request: OnceLock::new(), upstream, body, heavy: 1.0 }
+    }
+
+    /// The same, with requests of a second kind that take so many times as long.
+    pub(super) fn with_heavy(self, heavy: f64) -> Self {
+        Self { heavy, ..self }
     }
 
     /// The response to every request.
@@ -56,10 +63,11 @@ impl Path {
         response
     }
 
-    /// Takes one request through all stages and on to the tier behind.
-    pub(super) fn walk(&self, onward: &mut Option<Connection>) -> io::Result<()> {
+    /// Takes one request, of the second kind or not, through all stages and on to the tier behind.
+    pub(super) fn walk(&self, is_heavy: bool, onward: &mut Option<Connection>) -> io::Result<()> {
         let age = self.first_request.get_or_init(Instant::now).elapsed();
         let factor = self.course.map_or(1.0, |course| course.factor(age));
+        let factor = if is_heavy { factor * self.heavy } else { factor };
         self.stations.iter().for_each(|station| station.pass(&self.world, factor));
         self.upstream.as_ref().map_or(Ok(()), |upstream| upstream.request(onward))
     }

@@ -21,6 +21,7 @@ pub(super) fn start(start: &Start) -> Result<Running, Trouble> {
     words.extend(around.forward.map(|most| format!("--forward={most}")));
     words.extend(around.accept.map(|pace| format!("--accept-us={}", pace.as_micros())));
     words.extend(around.course.map(|course| format!("--{}", course.word())));
+    words.extend(around.heavy.map(|heavy| format!("--heavy={}", heavy.times)));
     words.push(format!("--body={}", around.body));
     words.push(format!("--backlog={}", around.backlog));
     words.push(format!("--idle={}", around.idle));
