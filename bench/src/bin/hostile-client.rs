@@ -154,6 +154,8 @@ struct Attack {
     free: VecDeque<usize>,
     /// The place that is visited next.
     visited: usize,
+    /// Visits that are due, times [`VISIT_EVERY`]: fewer connections than that are not visited more often.
+    due: usize,
     attempted: u32,
     ended: u64,
     statuses: BTreeMap<u16, u64>,
@@ -170,6 +172,7 @@ impl Attack {
             places,
             free: (0..connections).collect(),
             visited: 0,
+            due: 0,
             attempted: 0,
             ended: 0,
             statuses: BTreeMap::new(),
@@ -191,7 +194,9 @@ impl Attack {
                 self.end(place);
             }
         }
-        for _ in 0..self.places.len().div_ceil(VISIT_EVERY) {
+        self.due += self.places.len();
+        while self.due >= VISIT_EVERY {
+            self.due -= VISIT_EVERY;
             self.visit(self.visited);
             self.visited = (self.visited + 1) % self.places.len();
         }
