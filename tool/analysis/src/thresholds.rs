@@ -15,6 +15,9 @@ const _: () = assert!(PLATEAU < SATURATED);
 /// shows.
 pub(crate) const LOADED: f64 = 0.5;
 
+/// Demands below this many microseconds cannot be told from the system's own work.
+pub(crate) const NEGLIGIBLE_US: f64 = 0.01;
+
 /// Throughput below this share of the maximum is low enough for a resource that limits it to have been clearly less busy.
 pub(crate) const LOW: f64 = 0.70;
 

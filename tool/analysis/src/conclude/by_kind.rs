@@ -6,12 +6,9 @@ use crate::laws::by_kind::demands;
 use crate::run::{Identity, RequestDemand, RequestShare, Step, Words};
 use crate::search::saturation::Saturation;
 use crate::statistics::normal_equations::NormalEquations;
-use crate::thresholds::LOADED;
+use crate::thresholds::{LOADED, NEGLIGIBLE_US};
 use crate::ticks::KINDS_APART;
 use crate::verdict::Curve;
-
-/// A demand below this many microseconds cannot be told from the operating system's own work.
-const NEGLIGIBLE_US: f64 = 0.01;
 
 /// The demands of each kind, by its place in the scenario, on those resources of which any is known: over all steady steps
 /// with enough throughput for what is done without requests not to show.

@@ -9,10 +9,8 @@ use crate::laws::usl::usl;
 use crate::laws::{Little, bounds, is_tested, lost_in_failures, worse_little};
 use crate::run::{Demand, Identity, Laws, Models, Predicted, ResourceKind, Step, Words};
 use crate::search::saturation::Saturation;
+use crate::thresholds::NEGLIGIBLE_US;
 use crate::verdict::{Curve, uses};
-
-/// A demand below this many microseconds cannot be told from the operating system's own work.
-const NEGLIGIBLE_US: f64 = 0.01;
 
 /// Mean value analysis walks through every number of users; beyond this many they show nothing new.
 const USERS_MAX: u32 = 100_000;

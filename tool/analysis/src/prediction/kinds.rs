@@ -29,8 +29,9 @@ const ALONE_ERROR_MAX: f64 = 0.3;
 
 /// The kinds of a run, of which `first` is the step with the fewest users; none where there is only one.
 pub(super) fn kinds(run: &Run, first: &Step) -> Vec<KindPart> {
-    let kind = |request: &RequestShare| {
-        let alone = first.requests.iter().find(|of| of.name == request.name);
+    // By place: names may be the same, and beyond those that are told apart there is one entry for all.
+    let kind = |(place, request): (usize, &RequestShare)| {
+        let alone = first.requests.get(place).filter(|of| of.name == request.name);
         KindPart {
             name: request.name.clone(),
             share: request.share,
@@ -38,7 +39,7 @@ pub(super) fn kinds(run: &Run, first: &Step) -> Vec<KindPart> {
             demands: request.demands.iter().filter_map(demand).collect(),
         }
     };
-    run.requests.iter().map(kind).collect()
+    run.requests.iter().enumerate().map(kind).collect()
 }
 
 /// Where too few completed for an interval, times are taken to vary as much as exponential ones.

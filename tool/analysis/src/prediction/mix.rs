@@ -36,6 +36,11 @@ pub enum NoMix {
         /// Their sum.
         sum: f64,
     },
+    /// Several kinds of request have this name.
+    SameName {
+        /// The name.
+        name: String,
+    },
     /// One kind of request has two shares.
     NamedTwice {
         /// The kind.
@@ -218,9 +223,13 @@ fn check_names(kinds: &[KindPart], named: &[MixShare]) -> Result<(), Refusal> {
     }
     for (index, one) in named.iter().enumerate() {
         let name = one.name.clone();
-        if !kinds.iter().any(|kind| kind.name == name) {
-            let known = kinds.iter().map(|kind| kind.name.clone()).collect();
-            return Err(Refusal::UnknownName { name, known });
+        match kinds.iter().filter(|kind| kind.name == name).count() {
+            0 => {
+                let known = kinds.iter().map(|kind| kind.name.clone()).collect();
+                return Err(Refusal::UnknownName { name, known });
+            }
+            1 => {}
+            _ => return Err(NoMix::SameName { name }.into()),
         }
         if named.iter().take(index).any(|other| other.name == name) {
             return Err(NoMix::NamedTwice { name }.into());
@@ -402,11 +411,17 @@ mod tests {
         let of = |named: &[(&str, f64)]| factors(&parts, named);
         let known = vec!["read".to_owned(), "write".to_owned()];
         assert_eq!(of(&[("rite", 0.5)]), Err(Refusal::UnknownName { name: "rite".into(), known }));
-        let is_sum = |found: Result<[f64; 3], Refusal>, expected: f64| matches!(found, Err(Refusal::Mix(NoMix::Shares { sum })) if (sum - expected).abs() < 1e-9);
-        assert!(is_sum(of(&[("read", 0.9), ("write", 0.2)]), 1.1));
-        assert!(is_sum(of(&[("read", 0.7), ("write", 0.2)]), 0.9), "nobody takes the rest");
+        let sum = |found: Result<[f64; 3], Refusal>| match found {
+            Err(Refusal::Mix(NoMix::Shares { sum })) => sum,
+            other => panic!("{other:?}"),
+        };
+        assert!((sum(of(&[("read", 0.9), ("write", 0.2)])) - 1.1).abs() < 1e-9);
+        assert!((sum(of(&[("read", 0.7), ("write", 0.2)])) - 0.9).abs() < 1e-9, "nobody takes the rest");
         let twice = of(&[("read", 0.5), ("read", 0.5)]);
         assert_eq!(twice, no(NoMix::NamedTwice { name: "read".into() }));
+        let mut same = parts.clone();
+        same.kinds.push(kind("read", 0.1, 15_000.0, [250.0, 50.0]));
+        assert_eq!(factors(&same, &[("read", 0.5)]), no(NoMix::SameName { name: "read".into() }));
         let mut one = parts.clone();
         one.kinds.truncate(1);
         assert_eq!(factors(&one, &[("read", 1.0)]), no(NoMix::OneKind));

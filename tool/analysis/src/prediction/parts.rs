@@ -6,7 +6,7 @@ use crate::prediction::Refusal;
 use crate::prediction::kinds::{KindPart, kinds};
 use crate::run::{HostName, Identity, NodeKind, Processes, Resource, ResourceKind, Run, Step, Unit};
 use crate::statistics::{NORMAL_95, t_95};
-use crate::thresholds::LOADED;
+use crate::thresholds::{LOADED, NEGLIGIBLE_US};
 
 /// A figure and its standard error as a share of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -313,9 +313,6 @@ fn hosts(steps: &[&Step], tiers: &[TierPart]) -> Vec<HostPart> {
     }
     found
 }
-
-/// Demands below this many microseconds cannot be told from the system's own work.
-const NEGLIGIBLE_US: f64 = 0.01;
 
 /// Devices and links whose use grows with the requests, and that which stops the server.
 fn devices(steps: &[&Step], holder: Option<&Identity>) -> Vec<DevicePart> {

@@ -302,6 +302,9 @@ fn no_mix(of: &NoMix) -> String {
             "the shares of --mix sum to {}, and this run has no other kind of request to make up the rest",
             sum_of_shares(*sum)
         ),
+        NoMix::SameName { name } => format!(
+            "several kinds of request of this run are called '{name}': give each a name of its own in the scenario, and sweep again"
+        ),
         NoMix::NamedTwice { name } => format!("--mix gives '{name}' two shares"),
         NoMix::Lock { name } => format!(
             "what limits {name} is a lock, and how long each kind of request holds it does not show in this run"
