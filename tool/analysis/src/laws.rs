@@ -99,10 +99,15 @@ fn taken_think_us(step: &Step) -> Option<f64> {
     counted.then(|| thinking / step.throughput_per_s * 1e6)
 }
 
+/// The mean of think times is known to so many standard errors.
+const THINK_ERRORS: f64 = 2.0;
+
 /// Share of the users that neither waited for a response nor thought: not yet connected, or backing off after an error.
-/// Thinking users less those that the think time accounts for, X Z (Little's law), 0 to 1.
+/// Thinking users less those that the think time accounts for, X Z (Little's law), 0 to 1. Think times may be drawn, and vary as
+/// much as exponential ones: the mean of those that n requests were followed by may be longer by a part of 1 / sqrt(n).
 pub(crate) fn idle_share(step: &Step, think_us: f64) -> f64 {
-    let thinking = step.throughput_per_s * think_us / 1e6;
+    let error = THINK_ERRORS / (step.completed.max(1) as f64).sqrt();
+    let thinking = step.throughput_per_s * think_us / 1e6 * (1.0 + error);
     let idle = (step.measurement.mean_thinking_users - thinking) / f64::from(step.users.max(1));
     if idle.is_finite() { idle.clamp(0.0, 1.0) } else { 0.0 }
 }
@@ -173,6 +178,15 @@ mod tests {
         let found = little(&step(1_000.0, 9_000.0, 0.0), 0.0);
         assert!((found.gap - 0.1).abs() < 1e-12 && !found.holds(), "{found:?}");
         assert!(!little(&step(1_000.0, 11_000.0, 0.0), 0.0).holds());
+    }
+
+    /// 48 users thought for 200 ms on average, at random. In a second of it the mean was 221 ms, and 8 % were said to be idle.
+    #[test]
+    fn think_times_that_happen_to_be_long_are_no_idle_users() {
+        let seen = |completed| Step { users: 48, completed, ..step(185.6, 38_300.0, 41.0) };
+        assert_eq!(idle_share(&seen(219), 200_000.0), 0.0);
+        assert!(idle_share(&seen(100_000), 200_000.0) > 0.07, "chance does not explain that of many");
+        assert_eq!(idle_share(&Step { completed: 0, ..step(0.0, 0.0, 10.0) }, 200_000.0), 1.0);
     }
 
     /// Users think longer than they were told to when the generator is late: what they did counts.
