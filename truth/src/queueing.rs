@@ -8,8 +8,8 @@
 //! - *Exponential times* at every queue, any distribution where nobody waits: exact mean value analysis with
 //!   load-dependent stations (Reiser and Lavenberg 1980).
 //!
-//! Where a tier has requests of two kinds, its times are the means of both. With constant times that is exact if one queue has all
-//! of a request's time, as then X = min(N, k) / mean, whatever the mix.
+//! Where a tier has requests of two kinds, its times are the means of both. With constant times that is exact if a request
+//! spends all of its time at one queue: then X = min(N, k) / mean, whatever the mix.
 //!
 //! A single queue whose hold depends on who waits, or on the number of the request, is followed request by request.
 

@@ -25,7 +25,7 @@ pub(crate) struct Stack {
 }
 
 const STACKS: [Stack; 9] = [
-    Stack { name: "rust", start: rust::start },
+    Stack { name: rust::NAME, start: rust::start },
     Stack { name: "nginx", start: nginx::start },
     Stack { name: "haproxy", start: haproxy::start },
     Stack { name: "python", start: python::start },
@@ -83,7 +83,11 @@ pub(crate) fn start(
     folder: &Path,
     upstream: Option<&Address>,
 ) -> Result<Running, Trouble> {
-    (find(&tier.stack)?.start)(&Start { tier, place, folder, upstream })
+    let start = Start { tier, place, folder, upstream };
+    if tier.surroundings.heavy.is_some() && tier.stack != rust::NAME {
+        return Err(start.cannot("serve two kinds of request"));
+    }
+    (find(&tier.stack)?.start)(&start)
 }
 
 impl Start<'_> {

@@ -54,9 +54,9 @@ pub struct Surroundings {
 /// Requests of a second kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Heavy {
-    /// What the times of all stages are multiplied with for them.
+    /// What the times of all stages are multiplied by for them.
     pub times: f64,
-    /// Their share of all requests, 0 to 1. The load has to make it so.
+    /// Their share of all requests, 0 to 1. The weights of the case's scenario have to give the same.
     pub share: f64,
 }
 

@@ -76,6 +76,7 @@ struct Request {
 /// Reads the header of a request. Returns `None` at the end.
 fn read_request(from: &mut impl BufRead) -> io::Result<Option<Request>> {
     let (mut line, mut request) = (String::new(), Request::default());
+    let mut is_first = true;
     loop {
         line.clear();
         if from.read_line(&mut line)? == 0 {
@@ -86,7 +87,8 @@ fn read_request(from: &mut impl BufRead) -> io::Result<Option<Request>> {
             return Ok(Some(request));
         }
         request.is_last |= word.eq_ignore_ascii_case("connection: close");
-        request.is_heavy |= word.split(' ').nth(1) == Some("/heavy");
+        request.is_heavy |= is_first && word.split(' ').nth(1) == Some("/heavy");
+        is_first = false;
     }
 }
 

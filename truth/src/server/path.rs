@@ -24,7 +24,7 @@ pub(super) struct Path {
     first_request: OnceLock<Instant>,
     upstream: Option<Upstream>,
     body: usize,
-    /// What the times are multiplied with for requests of the second kind.
+    /// What times are multiplied by for requests of the second kind.
     heavy: f64,
 }
 

@@ -5,6 +5,9 @@ use std::env;
 use super::{Running, Start};
 use crate::{Trouble, process};
 
+/// The stack's name.
+pub(super) const NAME: &str = "rust";
+
 /// Names the program that serves and disturbs: this one, or in tests the one beside them.
 pub(crate) fn own_program() -> Result<String, Trouble> {
     let own = env::current_exe().map_err(Trouble::io("find this program"))?;
