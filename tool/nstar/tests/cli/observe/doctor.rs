@@ -89,8 +89,14 @@ fn what_matters_most_on_another_host_is_told_before_a_sweep() {
     let Some(far) = Far::serving(&place, "serve(keep, lambda: None)", &FEW_FILES) else { return };
     let (observe, url) = (far.through_a_daemon(&place), far.url());
     let words = ["sweep", &url, "-c", "1,2", "-d", "1s", "--observe", &observe];
-    let outcome = place.wrapped(HIDDEN, words).run();
-    assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
+    let swept = || {
+        let outcome = place.wrapped(HIDDEN, words).run();
+        assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
+        outcome
+    };
+    // Who does not answer in time is not told of, and on a busy machine that may happen.
+    let is_told = |outcome: &Outcome| outcome.stderr.contains("may open 512 files");
+    let outcome = (0..3).map(|_| swept()).find(is_told).unwrap_or_else(swept);
     let mut lines = outcome.stderr.lines();
     let told = lines.find(|line| line.contains("may open 512 files")).unwrap_or_default();
     let mend = format!("Mend on far: prlimit --pid {}", far.pid());
