@@ -104,7 +104,8 @@ impl<'a> Place<'a> {
         format!(
             "if old=$(cat '{pid}' 2>/dev/null); then
                kill \"$old\" 2>/dev/null
-               for try in 1 2 3 4 5 6 7 8 9 10; do kill -0 \"$old\" 2>/dev/null || break; sleep 0.1; done
+               for try in $(seq 100); do kill -0 \"$old\" 2>/dev/null || break; sleep 0.1; done
+               ! kill -0 \"$old\" 2>/dev/null || exit 1
              fi
              taskset -c {SERVERS} '{program}' {address} {KB} {steps} </dev/null >/dev/null 2>&1 &
              echo $! >'{pid}'"

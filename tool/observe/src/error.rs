@@ -12,11 +12,11 @@ pub enum ObserveError {
     /// The address is local, but no process listens there.
     #[error("no process listens on {0}")]
     NotListening(SocketAddr),
-    /// No process listens there. Address translation may lead on from it, and connection tracking, which tells to where, may
+    /// No process listens there. Address translation may lead on from it, and connection tracking, which tells where to, may
     /// not be read.
     #[error(
-        "no process listens on {0}; if address translation leads on from there, connection tracking tells to where, which root \
-         alone may read (CAP_NET_ADMIN)"
+        "no process listens on {0}; if address translation leads on from there, connection tracking tells where to, but \
+         only root may read it (CAP_NET_ADMIN)"
     )]
     TranslationUnread(SocketAddr),
     /// A process listens, but this user may not see which.

@@ -1,4 +1,4 @@
-//! The ways in which a sweep is shown, and who looks on: a browser's requests, or a terminal.
+//! The ways in which a sweep is shown, and their onlookers: a browser's requests, or a terminal.
 
 use std::{
     fs::File,
@@ -31,12 +31,12 @@ pub(super) enum View {
     Terminal,
 }
 
-/// Somebody who looks on in a thread of this process, on the servers' processor: a browser or a terminal takes nothing from the
+/// An onlooker in a thread of this process, on the servers' processor: a browser or a terminal takes nothing from the
 /// generator's.
 pub(super) struct Watching(JoinHandle<io::Result<usize>>);
 
 impl View {
-    /// Starts a sweep on the clients' processor, and who looks on.
+    /// Starts a sweep on the clients' processor, and its onlooker.
     pub(super) fn start(self, words: &[String]) -> Result<(Beside, Option<Watching>)> {
         let mut command = Command::new("taskset");
         command.args(["-c", &CLIENTS.to_string()]).args(words).stdin(Stdio::null()).stdout(Stdio::null());
@@ -73,7 +73,7 @@ impl Watching {
     /// # Errors
     /// Fewer changes were seen than these: a view that shows nothing costs nothing.
     pub(super) fn saw(self, changes_min: usize) -> Result<()> {
-        let changes = self.0.join().map_err(|_| "who looked on panicked")??;
+        let changes = self.0.join().map_err(|_| "the onlooker panicked")??;
         if changes < changes_min {
             return Err(format!("only {changes} changes were shown").into());
         }

@@ -15,10 +15,10 @@ const SIBLINGS_MAX: usize = 64;
 /// Hosts have a few thousand processes at most. Of more, those are told that have used most time so far.
 const PROCESSES_MAX: usize = 16_384;
 
-/// Processes of servers whose limits are told: more than one has as a rule that gives each connection a process.
+/// Processes of servers whose limits are told: more than a server usually has that gives each connection a process.
 const SUBJECTS_MAX: usize = 1_024;
 
-/// The most processors that are told of all of them together: 256 for each, where there are so many.
+/// The most processor numbers that are told of all of them together: 256 for each, where there are so many processes.
 const ALLOWED_MAX: usize = 32 * PROCESSORS_MAX;
 
 /// The most of anything else of which there are several.

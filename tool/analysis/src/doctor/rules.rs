@@ -70,7 +70,7 @@ fn limits(facts: &Facts) -> Vec<Fault> {
 }
 
 /// Of each tier whose processes have such a limit: the one with the lowest, how many have any, and the lowest. A server of many
-/// processes, as one with a process for each connection, has one fault and not one for each.
+/// processes, such as one with a process for each connection, has one fault and not one for each.
 fn lowest<L: PartialOrd>(
     facts: &Facts,
     limit: impl Fn(&SubjectFacts) -> Option<L>,

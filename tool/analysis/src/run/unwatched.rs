@@ -20,7 +20,7 @@ pub enum ServerUnwatched {
         address: SocketAddr,
     },
     /// The address is local, but no process listens there: address translation may lead on from it, and connection tracking,
-    /// which tells to where, may not be read.
+    /// which tells where to, may not be read.
     TranslationUnread {
         /// The server's address.
         address: SocketAddr,

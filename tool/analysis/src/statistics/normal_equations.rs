@@ -44,7 +44,7 @@ const RIDGE: f64 = 1e-10;
 /// Coefficients and gradients below this are zero. The largest are about 1.
 const ZERO: f64 = 1e-12;
 
-/// So many times as many passes as there are coefficients end any search for those that are above zero.
+/// The search for the coefficients above zero ends after this many passes for each coefficient.
 const PASSES: usize = 10;
 
 impl NormalEquations {

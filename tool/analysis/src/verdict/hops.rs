@@ -30,6 +30,7 @@ const STAYS: f64 = 0.25;
 const IN_USE: f64 = 0.85;
 
 /// Connections of which less than this share has a request are not what requests wait for.
+// Above a half, as dozens of looks may be off by 0.05, and workers that call the tier behind for half of their time are common.
 const HARDLY_IN_USE: f64 = 0.55;
 
 /// More requests at a time for each connection than this: it carries several at once, or some that are not the users'. Fewer
@@ -513,8 +514,8 @@ impl<'a> Compared<'a> {
         always && constant && hop.connections > 0.5
     }
 
-    /// The share of connections to a tier behind that carry a request, by all looks from N* to the heaviest step, as it is the same
-    /// there wherever they are: a few looks at one step may all meet a busy moment.
+    /// The share of connections to a tier behind that carry a request, by all looks from N* to the heaviest step, as it is the
+    /// same at each of these: a few looks at one step may all meet a busy moment.
     fn in_use(&self, hop: &HopUse) -> f64 {
         let full = self.curve.star_users().min(self.few.users);
         let between = |step: &&Step| (full..=self.many.users).contains(&step.users);

@@ -44,7 +44,7 @@ pub(crate) struct System {
     pub(crate) kinds: Vec<Kind>,
 }
 
-/// A kind of request: how often it comes, and what the times of the stations are multiplied with, first those inside.
+/// A kind of request: how often it comes, and what the times of the stations are multiplied by, first those inside.
 #[derive(Debug, Clone)]
 pub(crate) struct Kind {
     pub(crate) share: f64,

@@ -346,8 +346,8 @@ fn connections_that_are_mostly_in_use_may_be_the_pool() {
     assert!(mostly.confidence.share() < 0.9, "{mostly:#?}");
 }
 
-/// Four workers, each of which calls the tier behind for three fifths of its time, as all looks show but at the heaviest steps, so
-/// many of them: there four of the five looks met a call.
+/// Four workers, each of which calls the tier behind for three fifths of its time. The looks show that at all but so many of the
+/// heaviest steps: there four of the five looks met a call.
 fn workers_that_call(heaviest: usize) -> Bottleneck {
     let lab = sweep()
         .tier(server("app").demand_us(50.0).threads(8))

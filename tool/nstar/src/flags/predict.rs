@@ -37,7 +37,7 @@ pub struct Predict {
     /// Think time of the users
     #[arg(long, value_name = "TIME", value_parser = values::duration_or_zero)]
     pub think: Option<Duration>,
-    /// Shares of kinds of request, such as 'read=90%,write=10%'; those not named share what is left as they did
+    /// Shares of kinds of request, such as 'read=90%,write=10%'; those not named keep their proportions
     #[arg(long = "mix", value_name = "NAME=SHARE%[,..]")]
     pub mixes: Vec<MixFlag>,
     /// A number of users to answer for

@@ -22,8 +22,8 @@ pub(crate) fn server(reason: &ServerUnwatched) -> String {
         }
         ServerUnwatched::TranslationUnread { address } => format!(
             "no process listens on {address}: start the server first, or check the port; if address translation leads on from \
-             there, run nstar as root (CAP_NET_ADMIN is what it takes), so that it may read connection tracking, which tells to \
-             where"
+             there, run nstar as root (CAP_NET_ADMIN is what it takes), so that it may read connection tracking, which tells \
+             where to"
         ),
         ServerUnwatched::PermissionDenied { address } => format!(
             "the process that listens on {address} belongs to another user: run nstar as root, or as that user, to see \

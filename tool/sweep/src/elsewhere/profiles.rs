@@ -11,8 +11,8 @@ use super::{Agent, Elsewhere};
 use crate::profiling::tier;
 use crate::target::by_tier;
 
-/// How long profiles are waited for where an interrupt has ended the load, as is usual for one without an end: they are on their
-/// way then.
+/// How long profiles are waited for where an interrupt has ended the load, as is usual for a load without an end: they are on
+/// their way then.
 const AFTER_INTERRUPT: Duration = Duration::from_secs(3);
 
 /// A profile that was asked for, of the tiers that one agent sees.
@@ -41,11 +41,11 @@ impl Elsewhere {
     }
 
     /// What they sampled. All are waited for, until the same time or an interrupt: who has told nothing by then is left out, and
-    /// that is told. Where the load was interrupted already, they are waited for for a moment all the same.
+    /// that is told. Where an interrupt ended the load itself, they still get a moment.
     pub(crate) fn profiles(&self, asked: Vec<AskedProfile>, interrupt: &AtomicBool) -> Vec<HostProfile> {
-        let go_on = AtomicBool::new(false);
+        let never = AtomicBool::new(false);
         let patience = match interrupt.load(Ordering::Relaxed) {
-            true => Patience::begin(AFTER_INTERRUPT, &go_on),
+            true => Patience::begin(AFTER_INTERRUPT, &never),
             false => Patience::begin(PROFILE_PATIENCE, interrupt),
         };
         let of = |AskedProfile { agent, asked }: AskedProfile| {
