@@ -240,7 +240,7 @@ pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
     let called = handed_on(steps.many, &at).filter(|hop| as_many(hop) && !is_opened_anew(hop, &at));
     let called = called.filter(|hop| same(steps.few, hop).is_some_and(as_many));
     let share = called.map(|hop| {
-        let in_use = steps.in_use(hop);
+        let in_use = steps.in_use(hop, curve.star_users().min(steps.few.users));
         let share = ((in_use - HARDLY_IN_USE) / (IN_USE - HARDLY_IN_USE)).clamp(0.0, 1.0);
         let may_be_held = in_use >= ANY_IN_USE
             && keeps_sessions(hop)
@@ -510,15 +510,14 @@ impl<'a> Compared<'a> {
         let in_use = |hop: &HopUse| hop.outstanding() >= IN_USE * hop.connections;
         let change = (hop.connections - before.connections).abs();
         let constant = change <= CONSTANT * hop.connections;
-        let always = in_use(hop) && in_use(before) && self.in_use(hop) >= IN_USE;
+        let always = in_use(hop) && in_use(before) && self.in_use(hop, self.few.users) >= IN_USE;
         always && constant && hop.connections > 0.5
     }
 
-    /// The share of connections to a tier behind that carry a request, by all looks from N* to the heaviest step, as it is the
-    /// same at each of these: a few looks at one step may all meet a busy moment.
-    fn in_use(&self, hop: &HopUse) -> f64 {
-        let full = self.curve.star_users().min(self.few.users);
-        let between = |step: &&Step| (full..=self.many.users).contains(&step.users);
+    /// The share of connections to a tier behind that carry a request, by all looks with so many users up to the most: a few looks at
+    /// one step may all meet a busy moment. From N* on it is the same at each step.
+    fn in_use(&self, hop: &HopUse, from_users: u32) -> f64 {
+        let between = |step: &&Step| (from_users..=self.many.users).contains(&step.users);
         let seen = self.curve.steps().iter().filter(between).filter_map(|step| {
             let (looks, hop) = (step.usage.hops.looks as f64, same(step, hop)?);
             Some([looks * hop.outstanding(), looks * hop.connections])
