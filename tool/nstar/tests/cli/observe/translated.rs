@@ -59,17 +59,36 @@ fn is_watched(run: &Value, far: &Far) {
     assert!(nodes.iter().all(|node| node["kind"] != "unobserved"), "{}", run["topology"]);
 }
 
-#[test]
-fn a_server_behind_another_port_of_this_host_is_named() {
-    if !is_root_or_skip("a_server_behind_another_port_of_this_host_is_named") {
-        return;
+/// A server in a network of its own, where its own address leads on to it from the port of the service; `None` where that cannot be
+/// had.
+fn led_on_here(test: &str, program: &str) -> Option<(Place, Far)> {
+    let (place, far) = serving(test, program)?;
+    let port = far.address().port();
+    leads(&far.network.name, ("output", "127.0.0.1"), ("127.0.0.1", port)).then_some((place, far))
+}
+
+/// A server in a network of its own, one that is joined to it, and the server's address on the link; `None` where that cannot be
+/// had.
+fn before_a_server(test: &str) -> Option<(Place, Far, Network, String)> {
+    let (place, far) = serving(test, SLEEPS)?;
+    let front = Network::make()?;
+    let address = join(&front, &far.network)?;
+    Some((place, far, front, address))
+}
+
+fn serving(test: &str, program: &str) -> Option<(Place, Far)> {
+    if !is_root_or_skip(test) {
+        return None;
     }
     let place = Place::beside_sleepers();
-    let Some(far) = Far::serving(&place, ONE_MUTEX, &[]) else { return };
-    let port = far.address().port();
-    if !leads(&far.network.name, ("output", "127.0.0.1"), ("127.0.0.1", port)) {
-        return;
-    }
+    let far = Far::serving(&place, program, &[])?;
+    Some((place, far))
+}
+
+#[test]
+fn a_server_behind_another_port_of_this_host_is_named() {
+    let test = "a_server_behind_another_port_of_this_host_is_named";
+    let Some((place, far)) = led_on_here(test, ONE_MUTEX) else { return };
     let url = format!("http://127.0.0.1:{SERVICE_PORT}/");
     let words = ["sweep", &url, "-c", "1..16", "-d", "2s"];
     let Some(run) = named_by(&place, 3, || place.wrapped(inside(&far.network), words).run()) else { return };
@@ -87,13 +106,8 @@ fn a_server_behind_another_port_of_this_host_is_named() {
 
 #[test]
 fn a_server_in_another_network_to_which_this_host_leads_is_watched() {
-    if !is_root_or_skip("a_server_in_another_network_to_which_this_host_leads_is_watched") {
-        return;
-    }
-    let place = Place::beside_sleepers();
-    let Some(far) = Far::serving(&place, SLEEPS, &[]) else { return };
-    let Some(front) = Network::make() else { return };
-    let Some(address) = join(&front, &far.network) else { return };
+    let test = "a_server_in_another_network_to_which_this_host_leads_is_watched";
+    let Some((place, far, front, address)) = before_a_server(test) else { return };
     // The front's own address on the link to the server.
     let own = [198, 19, far.network.address[2], 1];
     let published = SocketAddr::from((own, SERVICE_PORT));
@@ -107,13 +121,8 @@ fn a_server_in_another_network_to_which_this_host_leads_is_watched() {
 
 #[test]
 fn a_server_that_its_own_network_leads_to_is_watched() {
-    if !is_root_or_skip("a_server_that_its_own_network_leads_to_is_watched") {
-        return;
-    }
-    let place = Place::beside_sleepers();
-    let Some(far) = Far::serving(&place, SLEEPS, &[]) else { return };
-    let Some(front) = Network::make() else { return };
-    let Some(address) = join(&front, &far.network) else { return };
+    let test = "a_server_that_its_own_network_leads_to_is_watched";
+    let Some((place, far, front, address)) = before_a_server(test) else { return };
     if !publishes(&far.network.name, &address, far.address().port()) {
         return;
     }
@@ -125,14 +134,8 @@ fn a_server_that_its_own_network_leads_to_is_watched() {
 /// As on a host of containers: what listens at a published port gets only what is not led into the container.
 #[test]
 fn what_listens_at_an_address_and_is_passed_by_is_not_the_server() {
-    if !is_root_or_skip("what_listens_at_an_address_and_is_passed_by_is_not_the_server") {
-        return;
-    }
-    let place = Place::beside_sleepers();
-    let Some(far) = Far::serving(&place, SLEEPS, &[]) else { return };
-    if !leads(&far.network.name, ("output", "127.0.0.1"), ("127.0.0.1", far.address().port())) {
-        return;
-    }
+    let test = "what_listens_at_an_address_and_is_passed_by_is_not_the_server";
+    let Some((place, far)) = led_on_here(test, SLEEPS) else { return };
     let (mark, port) = (place.path("listens"), SERVICE_PORT.to_string());
     let mut decoy = Command::new("ip");
     decoy.args(&inside(&far.network)[1..]).args(["python3", "-c", DECOY, &port]).arg(&mark);
@@ -143,14 +146,8 @@ fn what_listens_at_an_address_and_is_passed_by_is_not_the_server() {
 
 #[test]
 fn where_translation_may_not_be_read_it_is_told_what_would_allow_it() {
-    if !is_root_or_skip("where_translation_may_not_be_read_it_is_told_what_would_allow_it") {
-        return;
-    }
-    let place = Place::beside_sleepers();
-    let Some(far) = Far::serving(&place, SLEEPS, &[]) else { return };
-    if !leads(&far.network.name, ("output", "127.0.0.1"), ("127.0.0.1", far.address().port())) {
-        return;
-    }
+    let test = "where_translation_may_not_be_read_it_is_told_what_would_allow_it";
+    let Some((place, far)) = led_on_here(test, SLEEPS) else { return };
     let without = ["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"];
     let wrapper = [&inside(&far.network)[..], &without[..]].concat();
     let (outcome, run) = load(&place, &wrapper, ([127, 0, 0, 1], SERVICE_PORT).into());
