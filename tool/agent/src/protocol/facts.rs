@@ -49,7 +49,7 @@ pub(crate) fn bounded(mut facts: Facts) -> Facts {
     }
     facts.listeners.truncate(OTHERS_MAX);
     facts.listeners.iter_mut().for_each(|listener| bound_name(&mut listener.name));
-    facts.links.retain(|(_, bits_per_s, _)| is_amount(*bits_per_s));
+    facts.links.retain(|(_, bits_per_s, _)| is_positive(*bits_per_s));
     facts.links.truncate(OTHERS_MAX);
     facts.links.iter_mut().for_each(|(name, ..)| bound_name(name));
     facts.unmade.truncate(OTHERS_MAX);
@@ -75,7 +75,7 @@ fn bound_subjects(facts: &mut Facts) {
         }
         limits.allowed.truncate(left.min(PROCESSORS_MAX));
         left -= limits.allowed.len();
-        limits.quota_cores = limits.quota_cores.filter(|cores| is_amount(*cores));
+        limits.quota_cores = limits.quota_cores.filter(|cores| is_positive(*cores));
     }
 }
 
@@ -83,7 +83,7 @@ fn bound_sockets(sockets: &mut Sockets) {
     bound_name(&mut sockets.network);
 }
 
-fn is_amount(number: f64) -> bool {
+fn is_positive(number: f64) -> bool {
     number.is_finite() && number > 0.0
 }
 
