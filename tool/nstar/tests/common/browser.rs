@@ -149,11 +149,13 @@ impl Browser {
         }
     }
 
-    /// Clicks the middle of an element, as a person would.
+    /// Clicks the middle of an element, as a person would who waits until the page has stopped scrolling.
     pub fn click(&mut self, selector: &str) {
         let place = self.value(&format!(
-            "(() => {{ const element = document.querySelector({}); element.scrollIntoView({{block: 'center', inline: 'center'}});
-               const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()",
+            "(async () => {{ const element = document.querySelector({}); element.scrollIntoView({{block: 'center', inline: 'center'}});
+               const middle = () => {{ const box = element.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }};
+               for (let last = ''; last !== String(middle());) {{ last = String(middle()); await new Promise((resolve) => setTimeout(resolve, 100)); }}
+               return middle(); }})()",
             json!(selector)
         ));
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
