@@ -292,7 +292,7 @@ fn paranoid() -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
-    use analysis::profile::{StackEnd, Unwound};
+    use analysis::profile::{SampledStack, StackEnd, Unwound};
 
     use super::*;
 
@@ -384,6 +384,111 @@ mod tests {
                 assert!(used_s > 0.0 && seen_s > 0.5 * used_s, "{seen_s} s of {used_s} s were sampled");
             }
             other => eprintln!("SKIPPED: the kernel lets only single threads be sampled here: {other:?}"),
+        }
+    }
+
+    /// Has so much processor time, whoever else is busy.
+    fn compute(for_s: f64) {
+        let had_s = || {
+            let had = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+            had.tv_sec as f64 + had.tv_nsec as f64 / 1e9
+        };
+        let end_s = had_s() + for_s;
+        while had_s() < end_s {
+            for number in 0..100_000_u64 {
+                std::hint::black_box(number);
+            }
+        }
+    }
+
+    /// How long the busy thread below computes, seconds of processor time.
+    const COMPUTING_S: f64 = 1.0;
+
+    /// What is sampled of the threads of this process, each by itself, while one of them computes.
+    fn sampled_by_thread() -> Result<Sampled, ProfileTrouble> {
+        let stop = AtomicBool::new(false);
+        let stop = &stop;
+        thread::scope(|threads| {
+            let (begin, begun) = std::sync::mpsc::channel();
+            threads.spawn(move || {
+                if begun.recv().is_ok() {
+                    compute(COMPUTING_S);
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+            let events = Events::of_threads(&[std::process::id()].into(), Callers::Linked)?;
+            begin.send(()).expect("it waits");
+            Ok(events.sample(Instant::now(), Duration::from_secs(100), stop, None))
+        })
+    }
+
+    /// The thread that computed was seen, in its own code. What other tests start meanwhile may be seen too.
+    fn assert_is_seen(sampled: &Sampled) {
+        assert!(sampled.by_thread, "{sampled:?}");
+        if sampled.troubles.iter().any(|trouble| matches!(trouble, ProfileTrouble::TooManyThreads { .. })) {
+            return eprintln!("SKIPPED: fewer files may be open than there are threads and processors");
+        }
+        let own = |stack: &SampledStack| stack.pid == std::process::id() && stack.kernel.is_empty();
+        let seen = sampled.stacks.iter().filter(|(stack, _)| own(stack)).map(|(_, samples)| *samples);
+        let seen_s = seen.sum::<u64>() as f64 / f64::from(HERTZ);
+        // What is left of its time on each processor when it moves to another is not seen.
+        assert!(seen_s > 0.25 * COMPUTING_S, "{seen_s} s: {sampled:?}");
+    }
+
+    #[test]
+    fn threads_are_sampled_each_by_itself() {
+        match sampled_by_thread() {
+            Err(trouble) => eprintln!("SKIPPED: the kernel lets nothing be sampled here: {trouble:?}"),
+            Ok(sampled) => assert_is_seen(&sampled),
+        }
+    }
+
+    /// The same as a user without rights: on a thread of its own, which alone changes its user. `None` where this user may sample
+    /// nothing, or cannot become another.
+    fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> Option<T> {
+        let nobody = rustix::thread::Uid::from_raw(65_534);
+        let can_sample = Events::of_threads(&[std::process::id()].into(), Callers::Linked).is_ok();
+        let act = move || {
+            let becomes = || rustix::thread::set_thread_res_uid(nobody, nobody, nobody).is_ok();
+            (can_sample && rustix::process::geteuid().is_root() && becomes()).then(act)
+        };
+        let done = thread::scope(|threads| threads.spawn(act).join().expect("the thread ends"));
+        if done.is_none() {
+            eprintln!("SKIPPED: it needs root, and a kernel that lets root sample");
+        }
+        done
+    }
+
+    /// Which of these it is depends on the setting: up to 1 all, at 2 no kernel, and from 3 on nothing where the kernel is a
+    /// distribution's that knows such a level.
+    #[test]
+    fn without_rights_ones_own_threads_are_sampled_as_far_as_the_setting_lets() {
+        let Some(sampled) = as_nobody(sampled_by_thread) else { return };
+        let level = paranoid().expect("this kernel samples");
+        match sampled {
+            Ok(sampled) => {
+                assert_is_seen(&sampled);
+                let without = ProfileTrouble::WithoutKernel { paranoid: Some(level) };
+                let is_told = sampled.troubles.contains(&without);
+                assert_eq!((sampled.with_kernel, is_told), (level < 2, level >= 2), "{sampled:?}");
+                let in_kernel = sampled.stacks.keys().any(|stack| !stack.kernel.is_empty());
+                assert!(!in_kernel || level < 2, "{sampled:?}");
+            }
+            refused => {
+                assert!(level >= 3, "at {level}: {refused:?}");
+                assert_eq!(refused, Err(ProfileTrouble::Refused { paranoid: Some(level) }));
+            }
+        }
+    }
+
+    #[test]
+    fn without_rights_a_process_of_another_user_is_refused() {
+        let mut others = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let pid = others.id();
+        let begun = as_nobody(|| Events::of_threads(&[pid].into(), Callers::Linked).map(drop));
+        others.kill().and_then(|()| others.wait()).expect("it ends");
+        if let Some(begun) = begun {
+            assert_eq!(begun, Err(ProfileTrouble::Refused { paranoid: paranoid() }));
         }
     }
 

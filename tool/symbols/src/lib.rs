@@ -2,12 +2,14 @@
 //!
 //! Names come from the symbol tables of programs and libraries, from their debugging information where that is all there
 //! is, from the maps that runtimes with a compiler of their own write (`/tmp/perf-PID.map`), and for the kernel from
-//! `/proc/kallsyms`. Files are found through `/proc/PID`, so that those of containers are too. Where there is no name, the
-//! module and the place in it are told.
+//! `/proc/kallsyms`. Files are found through `/proc/PID`, so that those of containers are too, with or without root. Where
+//! there is no name, the module and the place in it are told.
 //!
 //! Callers are found by the unwind tables of the same files, where code links its frames by no pointers.
 
 mod maps;
+mod perf_map;
+mod process;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod unwind;
 
@@ -21,14 +23,12 @@ use analysis::{
     run::Function,
 };
 use blazesym::{
-    MaybeDefault, Pid,
+    MaybeDefault,
     symbolize::{
         Input, Symbolized, Symbolizer,
-        source::{Kernel, Process, Source},
+        source::{Kernel, Source},
     },
 };
-
-use self::maps::Maps;
 
 /// The name of the kernel as a module.
 const KERNEL: &str = "kernel";
@@ -42,7 +42,7 @@ pub fn names(addresses: &BTreeMap<Space, BTreeSet<u64>>) -> Names {
         let addresses: Vec<u64> = addresses.iter().copied().collect();
         let functions = match space {
             Space::Kernel => kernel(&symbolizer, &addresses),
-            Space::Process(pid) => process(&symbolizer, *pid, &addresses),
+            Space::Process(pid) => process::functions(&symbolizer, *pid, &addresses),
         };
         let keys = addresses.into_iter().map(|address| (*space, address));
         names.extend(keys.zip(functions).filter(|(_, function)| !function.module.is_empty()));
@@ -61,57 +61,29 @@ pub fn unwinder() -> Option<Box<dyn Unwinder>> {
 
 fn kernel(symbolizer: &Symbolizer, addresses: &[u64]) -> Vec<Function> {
     let source = Kernel { vmlinux: MaybeDefault::None, debug_syms: false, ..Kernel::default() };
-    let named = look_up(symbolizer, &source.into(), addresses);
-    let function = |found: Option<(String, String)>| {
-        let (name, _) = found.unwrap_or_default();
-        Function { name, module: KERNEL.into(), offset: None, kernel: true }
+    let named = look_up(symbolizer, &source.into(), Input::AbsAddr(addresses));
+    let named = named.unwrap_or_else(|| vec![None; addresses.len()]);
+    let function = |name: Option<String>| Function {
+        name: name.unwrap_or_default(),
+        module: KERNEL.into(),
+        offset: None,
+        kernel: true,
     };
     named.into_iter().map(function).collect()
 }
 
-fn process(symbolizer: &Symbolizer, pid: u32, addresses: &[u64]) -> Vec<Function> {
-    let maps = Maps::of(pid);
-    let from_tables = look_up(symbolizer, &source(pid, false).into(), addresses);
-    // Debugging information costs seconds and memory, so it is asked only where the tables say nothing.
-    let unnamed: Vec<u64> =
-        addresses.iter().zip(&from_tables).filter(|(_, found)| found.is_none()).map(|(at, _)| *at).collect();
-    let rest = look_up(symbolizer, &source(pid, true).into(), &unnamed);
-    let rest: BTreeMap<u64, _> = unnamed.into_iter().zip(rest).collect();
-    let function = |(address, found): (&u64, Option<(String, String)>)| {
-        let found = found.or_else(|| rest.get(address).cloned().flatten());
-        found.map_or_else(|| maps.place(*address), |(name, module)| named(name, module, &maps, *address))
-    };
-    addresses.iter().zip(from_tables).map(function).collect()
-}
-
-/// A function with a name, in the module that the symbol was found in, or else the one that is mapped there.
-fn named(name: String, module: String, maps: &Maps, address: u64) -> Function {
-    let module = if module.is_empty() { maps.place(address).module } else { module };
-    Function { name, module, offset: None, kernel: false }
-}
-
-fn source(pid: u32, debug_syms: bool) -> Process {
-    // The kernel opens the very file that is mapped, for root alone.
-    let map_files = rustix::process::geteuid().is_root();
-    Process { debug_syms, map_files, ..Process::new(Pid::from(pid)) }
-}
-
-/// The name and the module of each address, as far as they are found.
-fn look_up(symbolizer: &Symbolizer, source: &Source<'_>, addresses: &[u64]) -> Vec<Option<(String, String)>> {
-    if addresses.is_empty() {
-        return Vec::new();
-    }
-    let Ok(found) = symbolizer.symbolize(source, Input::AbsAddr(addresses)) else {
-        return vec![None; addresses.len()];
-    };
-    let found = found.into_iter().map(|found| match found {
-        Symbolized::Sym(symbol) => {
-            let module = symbol.module.as_deref().map(|module| file_name(&module.to_string_lossy()));
-            Some((symbol.name.into_owned(), module.unwrap_or_default()))
-        }
+/// The name of each place, as far as it is found; `None` where the source cannot be read.
+fn look_up(
+    symbolizer: &Symbolizer,
+    source: &Source<'_>,
+    places: Input<&[u64]>,
+) -> Option<Vec<Option<String>>> {
+    let found = symbolizer.symbolize(source, places).ok()?;
+    let name = |found: Symbolized<'_>| match found {
+        Symbolized::Sym(symbol) => Some(symbol.name.into_owned()),
         Symbolized::Unknown(_) => None,
-    });
-    found.collect()
+    };
+    Some(found.into_iter().map(name).collect())
 }
 
 /// The last part of a path.

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     io::{self, Read},
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use analysis::run::Function;
@@ -72,7 +72,7 @@ impl Maps {
     /// The module and the place of an address; nothing where nothing is mapped.
     pub(crate) fn place(&self, address: u64) -> Function {
         self.at(address).map_or_else(Function::default, |mapping| {
-            let at = (address - mapping.start).saturating_add(mapping.offset);
+            let at = mapping.offset_of(address);
             let module = mapping.module();
             // Where in memory that a compiler filled as it went differs from run to run.
             let offset = (!module.starts_with('[')).then_some(at - at % PAGE);
@@ -94,6 +94,17 @@ impl Mapping {
         (executable && start < end).then_some(Self { start, end, offset, file, path })
     }
 
+    /// Where in the file an address of it is.
+    pub(crate) fn offset_of(&self, address: u64) -> u64 {
+        address.saturating_sub(self.start).saturating_add(self.offset)
+    }
+
+    /// Whether it is memory that a compiler may have filled as the program ran. Some of it has a name, or a file that never was
+    /// on a disk.
+    pub(crate) fn is_memory(&self) -> bool {
+        !self.path.starts_with('/') || MEMORY.iter().any(|begin| self.path.starts_with(begin))
+    }
+
     /// The name of the file without folders.
     fn module(&self) -> String {
         let path = self.path.trim_end().trim_end_matches(DELETED);
@@ -107,16 +118,27 @@ impl Mapping {
     /// Opens the file that is mapped: the very same one, for whoever the kernel lets do that, or else what is at its path now as
     /// the process sees it.
     pub(crate) fn open(&self, pid: u32) -> io::Result<File> {
-        let Self { start, end, .. } = self;
-        open_regular(Path::new(&format!("/proc/{pid}/map_files/{start:x}-{end:x}")))
-            .or_else(|_| self.open_by_path(pid))
+        open_regular(&self.in_map_files(pid)).or_else(|_| self.open_by_path(pid))
     }
 
     pub(crate) fn open_by_path(&self, pid: u32) -> io::Result<File> {
-        if !self.path.starts_with('/') || self.path.ends_with(DELETED) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        open_regular(Path::new(&format!("/proc/{pid}/root{}", self.path)))
+        open_regular(&self.in_root(pid).ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    /// The path at which [`Self::open`] opens it, for what opens files by itself; `None` where that fails.
+    pub(crate) fn openable(&self, pid: u32) -> Option<PathBuf> {
+        let paths = [Some(self.in_map_files(pid)), self.in_root(pid)];
+        paths.into_iter().flatten().find(|path| open_regular(path).is_ok())
+    }
+
+    fn in_map_files(&self, pid: u32) -> PathBuf {
+        let Self { start, end, .. } = self;
+        format!("/proc/{pid}/map_files/{start:x}-{end:x}").into()
+    }
+
+    fn in_root(&self, pid: u32) -> Option<PathBuf> {
+        let is_there = self.path.starts_with('/') && !self.path.ends_with(DELETED);
+        is_there.then(|| format!("/proc/{pid}/root{}", self.path).into())
     }
 
     #[cfg(test)]
@@ -124,6 +146,9 @@ impl Mapping {
         Path::new(&self.path) == path
     }
 }
+
+/// How the paths of memory begin that is in no file system.
+const MEMORY: [&str; 4] = ["//", "/memfd:", "/dev/zero", "/anon_hugepage"];
 
 /// What the kernel adds to the path of a file that is no longer there.
 const DELETED: &str = " (deleted)";
@@ -171,11 +196,24 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_compilers_fill_is_told_from_files() {
+        let is_memory = |path: &str| {
+            let line = format!("7f020000-7f030000 rwxp 00000000 00:00 7 {path}");
+            Mapping::parse(&line).expect("a mapping").is_memory()
+        };
+        let memory =
+            ["", "[anon:cpython:perf_trampoline]", "/memfd:doublemapper (deleted)", "/dev/zero (deleted)"];
+        assert!(memory.into_iter().all(is_memory));
+        assert!(!["/usr/sbin/nginx", "/tmp/program (deleted)"].into_iter().any(is_memory));
+    }
+
+    #[test]
     fn of_a_process_only_files_are_opened() {
         let maps = Maps::of(std::process::id());
         let here = of_a_process_only_files_are_opened as *const () as u64;
         let mapping = maps.at(here).expect("this code");
         assert!(mapping.open(std::process::id()).is_ok(), "{mapping:?}");
+        assert!(mapping.openable(std::process::id()).is_some(), "{mapping:?}");
         assert!(open_regular(Path::new("/dev/null")).is_err());
         let gone = Mapping { path: "/bin/sh (deleted)".into(), start: 1, ..mapping.clone() };
         assert!(gone.open(std::process::id()).is_err());

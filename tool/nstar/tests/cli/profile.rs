@@ -1,11 +1,16 @@
 //! Where the processor time goes: the function that it is spent in is named. And where threads sleep.
 
+mod names;
+mod rights;
+
 use std::{
     hint::black_box,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     thread,
 };
+
+use serde_json::Value;
 
 use crate::common::{
     support::{Place, Server, is_root_or_skip},
@@ -46,6 +51,21 @@ fn serve() -> String {
     url
 }
 
+/// Whether anything could be sampled; says so if the kernel lets nothing be.
+fn is_sampled_or_skip(profile: &Value) -> bool {
+    let troubles = profile["troubles"].to_string();
+    let refused = troubles.contains("\"refused\"") || troubles.contains("\"unavailable\"");
+    if refused {
+        eprintln!("SKIPPED: the kernel lets nothing be sampled here: {troubles}");
+    }
+    !refused
+}
+
+/// A program's output in one line.
+fn in_one_line(said: &str) -> String {
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn the_function_that_takes_the_processor_is_named() {
     let (place, url) = (Place::new(), serve());
@@ -53,9 +73,7 @@ fn the_function_that_takes_the_processor_is_named() {
     let outcome = place.nstar(load).run();
     let run = place.run_file();
     let profile = &run["profile"];
-    let troubles = profile["troubles"].to_string();
-    if troubles.contains("refused") || troubles.contains("unavailable") {
-        eprintln!("SKIPPED: the kernel lets nothing be sampled here: {troubles}");
+    if !is_sampled_or_skip(profile) {
         return;
     }
     let hottest = &profile["tiers"][0]["hottest"];
@@ -69,6 +87,32 @@ fn the_function_that_takes_the_processor_is_named() {
     assert!(packed.starts_with(&[0x1f, 0x8b]), "it is compressed");
     let page = std::fs::read_to_string(place.path("report.html")).expect("a page");
     assert!(page.contains("hot_function_of_this_server") && page.len() < 1_000_000, "{} bytes", page.len());
+}
+
+/// Apart from the steps, so that these are what they are without.
+#[test]
+fn a_sweep_says_where_the_time_goes_at_its_verdict_and_what_looking_cost() {
+    let (place, url) = (Place::new(), serve());
+    let outcome = place.nstar(["sweep", &url, "-c", "1,2", "-d", "1s", "--profile"]).run();
+    assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
+    let run = place.run_file();
+    let profile = &run["profile"];
+    let steps = run["steps"].as_array().expect("steps").iter();
+    let measured: Vec<u64> = steps.map(|step| step["users"].as_u64().expect("users")).collect();
+    let wanted = run["verdict"]["users_at_saturation"].as_u64().unwrap_or(u64::MAX);
+    let nearest = measured.into_iter().min_by_key(|users| users.abs_diff(wanted));
+    assert_eq!(profile["users"].as_u64(), nearest, "N*, or all of them without one: {profile:#}\n{outcome}");
+    if !is_sampled_or_skip(profile) {
+        return;
+    }
+    let function = profile["tiers"][0]["hottest"]["function"]["name"].as_str().unwrap_or_default();
+    assert!(function.contains("hot_function_of_this_server"), "{profile:#}\n{outcome}");
+    // What of it is due to sampling depends on the machine, and on who else is busy there.
+    let share = profile["throughput_share"].as_f64().expect("it is measured apart");
+    assert!(share > 0.05 && share < 20.0, "{share}\n{outcome}");
+    let said = in_one_line(&outcome.stdout);
+    let why = said.split_once("Why: ").map(|(_, why)| why).unwrap_or_default();
+    assert!(why.contains("’s CPU is in `") && why.contains("hot_function_of_this_server`"), "{outcome}");
 }
 
 /// Divides long numbers, which takes a single function of Python's.

@@ -60,6 +60,8 @@ const _: () = assert!(size_of::<Attributes>() == SIZE as usize);
 
 // From linux/perf_event.h.
 const TYPE_SOFTWARE: u32 = 1;
+/// A timer, and not a counter of cycles, which many virtual machines lack: the kernel fires it once in so much processor time, so
+/// that every sample stands for as much. Cycles sampled at a frequency come at intervals that the kernel keeps adjusting.
 const CPU_CLOCK: u64 = 0;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;
