@@ -8,6 +8,7 @@ mod hostile;
 mod live;
 mod many_connections;
 mod models;
+mod profiling;
 mod registrations;
 mod sharing;
 mod slower_build;
@@ -16,6 +17,7 @@ mod tiers;
 mod uploads;
 mod waiting;
 mod watching;
+mod why;
 
 use crate::tools::{
     effort::{Effort, Result},
@@ -39,7 +41,8 @@ impl Case {
 
 const HOSTILE: &str = "hostile";
 const SLOWER_BUILD: &str = "slower-build";
-const LONG: [&str; 2] = [HOSTILE, SLOWER_BUILD];
+const PROFILING: &str = "profiling";
+const LONG: [&str; 3] = [HOSTILE, SLOWER_BUILD, PROFILING];
 
 /// How a case is measured, and what comes of it.
 pub(crate) enum Measure {
@@ -51,7 +54,7 @@ pub(crate) enum Measure {
 
 use Measure::{Figures, Ratios};
 
-pub(crate) const ALL: [Case; 33] = [
+pub(crate) const ALL: [Case; 35] = [
     Case {
         name: "client-1k",
         title: "generator, 1 KB, 32 users, kept connections",
@@ -195,6 +198,16 @@ pub(crate) const ALL: [Case; 33] = [
         name: "live",
         title: "what showing a sweep costs its generator, as a page and on a terminal",
         measure: Ratios(live::measure),
+    },
+    Case {
+        name: PROFILING,
+        title: "what --profile costs a server at N*",
+        measure: Ratios(profiling::measure),
+    },
+    Case {
+        name: "why",
+        title: "whether the sentence of --profile names the function that perf names",
+        measure: Figures(why::measure),
     },
     Case {
         name: SLOWER_BUILD,

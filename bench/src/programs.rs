@@ -1,5 +1,5 @@
 //! The programs that are compared, and how each is started.
 
-mod compiler;
+pub(crate) mod compiler;
 pub(crate) mod generators;
 pub(crate) mod servers;

@@ -7,4 +7,5 @@ pub(crate) mod kernel;
 pub(crate) mod perf;
 pub(crate) mod table;
 pub(crate) mod turns;
+pub(crate) mod under_way;
 pub(crate) mod workspace;

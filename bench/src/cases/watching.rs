@@ -2,8 +2,7 @@
 //! taken from the server, and be part of what is measured.
 
 use std::{
-    fs,
-    process::{Command, Stdio},
+    process::{self, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -14,6 +13,7 @@ use crate::{
     programs::servers::files_on,
     tools::{
         beside::Beside,
+        cpu,
         effort::{Effort, Result},
         table::{Against, Row},
         workspace::{CLIENTS, ServerProcess, Workspace},
@@ -83,19 +83,14 @@ fn rows(work: &str, server: &ServerProcess, effort: Effort) -> Result<Vec<Row>> 
 
 /// What the watching thread uses meanwhile.
 fn percent_of_a_core(seconds: u32) -> Result<f64> {
-    let (begun, before_ns) = (Instant::now(), watching_ns()?);
+    let (begun, before_s) = (Instant::now(), watching_s()?);
     thread::sleep(Duration::from_secs(seconds.into()));
-    Ok((watching_ns()? - before_ns) / 1e9 / begun.elapsed().as_secs_f64() * 100.0)
+    Ok((watching_s()? - before_s) / begun.elapsed().as_secs_f64() * 100.0)
 }
 
-/// CPU time so far of this process's thread that watches, nanoseconds.
-fn watching_ns() -> Result<f64> {
-    for task in fs::read_dir("/proc/self/task")?.flatten() {
-        let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
-        if read("comm").trim_end() == "nstar-observe" {
-            let account = read("schedstat");
-            return Ok(account.split_whitespace().next().ok_or("the kernel keeps no schedstat")?.parse()?);
-        }
-    }
-    Err("nothing watches".into())
+/// CPU time so far of this process's thread that watches, seconds.
+fn watching_s() -> Result<f64> {
+    let mut threads = cpu::threads(process::id())?.into_values();
+    let watching = threads.find(|thread| thread.name == "nstar-observe");
+    Ok(watching.ok_or("nothing watches")?.cpu_s)
 }

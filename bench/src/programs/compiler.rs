@@ -1,6 +1,6 @@
-//! Baselines in C, compiled when a case needs them.
+//! Baselines in C and libraries with the names of their functions, made when a case needs them.
 
-use std::process::Command;
+use std::{fs, path::PathBuf, process::Command};
 
 use crate::tools::{effort::Result, workspace::Workspace};
 
@@ -11,6 +11,18 @@ pub(crate) fn compiled(workspace: &Workspace, name: &str) -> Result<String> {
     let compiler = Command::new("cc").args(["-O2", "-pthread", "-o", &program, &source]).output();
     let output = compiler.map_err(|error| format!("no C compiler (cc): {error}"))?;
     if output.status.success() { Ok(program) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
+}
+
+/// Makes a shared library of a static one, in which Debian leaves the names of functions. Returns a folder that holds it as
+/// `name`.
+pub(crate) fn named_library(workspace: &Workspace, archive: &str, name: &str) -> Result<PathBuf> {
+    let folder = workspace.path(&format!("named-{name}"));
+    fs::create_dir_all(&folder)?;
+    let library = folder.join(name);
+    let whole = format!("-Wl,-Bsymbolic,-soname,{name},--whole-archive,-l:{archive},--no-whole-archive");
+    let output = Command::new("cc").args(["-shared", "-o"]).arg(&library).arg(whole).output();
+    let output = output.map_err(|error| format!("no C compiler (cc): {error}"))?;
+    if output.status.success() { Ok(folder) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
 }
 
 /// Returns where the program is once it was compiled.

@@ -1,7 +1,7 @@
 //! The servers that cases measure: ours, nginx with its best settings (sendfile, cached descriptors, one worker for one
 //! processor), and the barest server of a model, in C.
 
-use std::{fs, net::SocketAddr};
+use std::{fs, net::SocketAddr, path::PathBuf};
 
 use super::compiler::compiled;
 use crate::tools::{
@@ -50,6 +50,8 @@ pub(crate) struct Site {
     pub server: String,
     /// Parameters of `listen` after the address.
     pub listen: &'static str,
+    /// A folder of libraries that are used rather than the system's.
+    pub libraries: Option<PathBuf>,
 }
 
 /// Starts nginx on the workspace's folder.
@@ -57,7 +59,10 @@ pub(crate) fn nginx(workspace: &Workspace, site: &Site) -> Result<ServerProcess>
     workspace.serve(|address| {
         let path = workspace.path(&format!("nginx-{}.conf", address.port()));
         fs::write(&path, nginx_configuration(workspace, site, address))?;
-        Ok(["nginx", "-e", "stderr", "-c", &path.display().to_string()].map(String::from).into())
+        let words = ["nginx", "-e", "stderr", "-c", &path.display().to_string()].map(String::from);
+        let libraries = site.libraries.as_ref().map(|folder| format!("LD_LIBRARY_PATH={}", folder.display()));
+        let environment = libraries.into_iter().flat_map(|libraries| ["env".to_owned(), libraries]);
+        Ok(environment.chain(words).collect())
     })
 }
 
@@ -65,7 +70,7 @@ fn nginx_configuration(workspace: &Workspace, site: &Site, address: SocketAddr) 
     let folder = workspace.path("").display().to_string();
     let port = address.port();
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
-    let Site { http, server, listen } = site;
+    let Site { http, server, listen, .. } = site;
     format!(
         "{user} daemon off; worker_processes 1; worker_rlimit_nofile 20000; pid {folder}/nginx-{port}.pid;
          error_log stderr;

@@ -1,6 +1,7 @@
 //! CPU time, user plus system, as the operating system accounts it to a process and its descendants.
 
 use std::{
+    collections::BTreeMap,
     fmt, fs,
     process::{Command, Stdio},
 };
@@ -72,6 +73,39 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
+/// A thread of a running process.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Thread {
+    /// The kernel's name of it, 15 bytes at most.
+    pub name: String,
+    /// CPU time so far, seconds. What a thread has used since the last tick of a clock may be missing.
+    pub cpu_s: f64,
+}
+
+/// Returns the threads of a running process by their numbers.
+///
+/// # Errors
+/// The process has ended, or the kernel keeps no accounts of threads (`CONFIG_SCHED_INFO`).
+pub(crate) fn threads(pid: u32) -> Result<BTreeMap<u32, Thread>> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))?.flatten();
+    let threads: BTreeMap<u32, Thread> = tasks
+        .filter_map(|task| {
+            // One that ends just now has neither file.
+            let name = fs::read_to_string(task.path().join("comm")).ok()?;
+            let account = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            Some((task.file_name().to_str()?.parse().ok()?, thread(&name, &account)?))
+        })
+        .collect();
+    if threads.is_empty() { Err("the kernel keeps no schedstat of threads".into()) } else { Ok(threads) }
+}
+
+/// A thread by its `comm` and `schedstat`: proc_pid_comm(5), and nanoseconds on a processor as the first field of
+/// Documentation/scheduler/sched-stats.rst.
+fn thread(name: &str, account: &str) -> Option<Thread> {
+    let on_cpu_ns: f64 = account.split_whitespace().next()?.parse().ok()?;
+    Some(Thread { name: name.trim_end().to_owned(), cpu_s: on_cpu_ns / 1e9 })
+}
+
 /// Returns the time of a process and of the children it has waited for, in seconds.
 fn own(pid: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -80,4 +114,31 @@ fn own(pid: u32) -> Option<f64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<f64>()).sum::<Result<f64, _>>().ok()?;
     Some(ticks / rustix::param::clock_ticks_per_second() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc::channel, thread};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_is_known_by_its_name_and_its_time_on_a_processor() {
+        let expected = Thread { name: "page client".into(), cpu_s: 1.5 };
+        assert_eq!(thread("page client\n", "1500000000 50866 7\n"), Some(expected));
+        assert_eq!(thread("screen\n", ""), None);
+    }
+
+    #[test]
+    fn the_threads_of_this_process_are_found_by_name() {
+        let ((ready, is_ready), (end, ended)) = (channel(), channel::<()>());
+        let waits = move || ready.send(()).is_ok() && ended.recv().is_err();
+        let waiting = thread::Builder::new().name("waits here".into()).spawn(waits).expect("a thread");
+        is_ready.recv().expect("it runs");
+        let names: Vec<String> =
+            threads(std::process::id()).expect("threads").into_values().map(|thread| thread.name).collect();
+        drop(end);
+        assert!(waiting.join().is_ok_and(|waited| waited));
+        assert!(names.iter().any(|name| name == "waits here"), "{names:?}");
+    }
 }

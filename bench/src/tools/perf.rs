@@ -1,10 +1,13 @@
 //! Counts and profiles of a server under load, by perf(1).
 
+mod hottest;
+
 use std::{
     fs,
     process::{Command, Stdio},
 };
 
+pub(crate) use self::hottest::{Place, hottest};
 use crate::tools::{
     cpu,
     effort::Result,
@@ -31,20 +34,31 @@ pub(crate) struct Symbol {
     pub name: String,
 }
 
-/// Says why perf cannot be used here; `None` if it can.
+/// Says why perf cannot count here; `None` if it can.
 pub(crate) fn unavailable() -> Option<String> {
+    refusal(&["stat", "-x,", "-e", EVENTS], "count system calls")
+}
+
+/// Says why perf cannot sample here; `None` if it can.
+pub(crate) fn cannot_sample() -> Option<String> {
+    refusal(&["record", "-q", "-N", "-e", "cpu-clock", "-o", "/dev/null"], "sample")
+}
+
+/// Tries perf on a program that does nothing.
+fn refusal(words: &[&str], what: &str) -> Option<String> {
     if !installed("perf") {
         return Some("perf is not installed".into());
     }
     let tried = Command::new("perf")
-        .args(["stat", "-x,", "-e", EVENTS, "true"])
+        .args(words)
+        .args(["--", "true"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .output();
     match tried {
         Ok(output) if output.status.success() => None,
         Ok(output) => Some(format!(
-            "perf may not count system calls (root may): {}",
+            "perf may not {what} (root may): {}",
             String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default()
         )),
         Err(error) => Some(format!("perf does not run: {error}")),
@@ -60,7 +74,7 @@ pub(crate) fn count(
     client: &[String],
 ) -> Result<(Counts, String)> {
     let seen = workspace.path("perf.stat").display().to_string();
-    let printed = watch(&["stat", "-x,", "-o", &seen, "-e", EVENTS], server, client)?;
+    let printed = watch(&["stat", "-x,", "-o", &seen, "-e", EVENTS], server, client, &[0])?;
     let text = fs::read_to_string(&seen)?;
     let counts = parse_counts(&text).ok_or_else(|| format!("perf stat counted nothing: {text}"))?;
     Ok((counts, printed))
@@ -74,7 +88,9 @@ pub(crate) fn profile(
     client: &[String],
 ) -> Result<(Vec<Symbol>, Vec<Symbol>)> {
     let seen = workspace.path("perf.data").display().to_string();
-    watch(&["record", "-q", "-e", "cpu-clock", "-F", SAMPLES_PER_S, "-g", "-o", &seen], server, client)?;
+    // -N: without it perf copies what was sampled to ~/.debug, where it stays.
+    let record = ["record", "-q", "-N", "-e", "cpu-clock", "-F", SAMPLES_PER_S, "-g", "-o", &seen];
+    watch(&record, server, client, &[0])?;
     let with_callees = report(&seen, "--children", "overhead_children,sym")?;
     Ok((with_callees, report(&seen, "--no-children", "overhead,sym")?))
 }
@@ -82,13 +98,14 @@ pub(crate) fn profile(
 /// How often perf is tried: a process may end after it was listed and before perf attaches to it.
 const TRIES: usize = 3;
 
-/// Runs perf on the server's processes while the client runs. Returns what the client printed.
-fn watch(words: &[&str], server: &ServerProcess, client: &[String]) -> Result<String> {
-    let mut tries = (1..TRIES).map(|_| watch_once(words, server, client));
-    tries.find(Result::is_ok).unwrap_or_else(|| watch_once(words, server, client))
+/// Runs perf on the server's processes while the client runs, whose exit status must be among `accepted`. Returns what the
+/// client printed.
+fn watch(words: &[&str], server: &ServerProcess, client: &[String], accepted: &[i32]) -> Result<String> {
+    let mut tries = (1..TRIES).map(|_| watch_once(words, server, client, accepted));
+    tries.find(Result::is_ok).unwrap_or_else(|| watch_once(words, server, client, accepted))
 }
 
-fn watch_once(words: &[&str], server: &ServerProcess, client: &[String]) -> Result<String> {
+fn watch_once(words: &[&str], server: &ServerProcess, client: &[String], accepted: &[i32]) -> Result<String> {
     let processes: Vec<String> = cpu::tree(server.pid()).iter().map(u32::to_string).collect();
     let output = Command::new("perf")
         .args(words)
@@ -96,7 +113,8 @@ fn watch_once(words: &[&str], server: &ServerProcess, client: &[String]) -> Resu
         .args(client)
         .stdin(Stdio::null())
         .output()?;
-    if !output.status.success() {
+    // perf ends with the status of the client.
+    if !output.status.code().is_some_and(|code| accepted.contains(&code)) {
         return Err(format!("perf failed: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -23,6 +23,8 @@ pub(crate) enum Against {
     Between(f64, f64),
     /// A program that is not installed.
     Missing(String),
+    /// Nothing: ours stand alone.
+    Nothing,
 }
 
 /// Renders the table as Markdown.
@@ -72,6 +74,7 @@ fn line(row: &Row) -> String {
             format!("{} | | | | {} to {} | {met}", spread(&row.ours), short(*least), short(*most))
         }
         Against::Missing(name) => format!("{ours} | {name} | not installed | | |"),
+        Against::Nothing => format!("{} | | | | |", spread(&row.ours)),
     };
     format!("| {} | {} | {rest} |\n", row.work, row.unit)
 }
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_and_a_missing_program() {
+    fn a_limit_and_a_missing_program_and_nothing() {
         let row = |against| Row { work: "work".into(), unit: "ms", ours: vec![40.0, 60.0, 70.0], against };
         assert_eq!(
             line(&row(Against::AtMost(50.0))),
@@ -160,5 +163,6 @@ mod tests {
             line(&row(Against::Missing("peer".into()))),
             "| work | ms | 60.00 | peer | not installed | | | |\n"
         );
+        assert_eq!(line(&row(Against::Nothing)), "| work | ms | 60.00 (40.00-70.00) | | | | | |\n");
     }
 }

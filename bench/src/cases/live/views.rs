@@ -36,6 +36,24 @@ pub(super) enum View {
 pub(super) struct Watching(JoinHandle<io::Result<usize>>);
 
 impl View {
+    /// How the sweep is shown, in words.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            View::Lines => "with plain lines",
+            View::Page => "open as a page",
+            View::Terminal => "on a terminal",
+        }
+    }
+
+    /// The threads of nstar that show it and do nothing else, by name.
+    pub(super) const fn threads(self) -> &'static [&'static str] {
+        match self {
+            View::Lines => &[],
+            View::Page => &["page", "page-client"],
+            View::Terminal => &["screen"],
+        }
+    }
+
     /// Starts a sweep on the clients' processor, and its onlooker.
     pub(super) fn start(self, words: &[String]) -> Result<(Beside, Option<Watching>)> {
         let mut command = Command::new("taskset");
