@@ -29,6 +29,10 @@ pub struct Counters {
     pub generator_tcp: Tcp,
     /// Connections to the server and between the tiers behind it; `None` where this sample did not look at them.
     pub hops: Option<Vec<Hop>>,
+    /// How many further addresses had connections, fewer each than those of `hops`: there were too many to tell of all. 0 where
+    /// this sample did not look at them.
+    #[serde(default)]
+    pub hops_left_out: u64,
     /// Pressure stall information of the host.
     pub pressure: Pressure,
     /// Memory of the host.

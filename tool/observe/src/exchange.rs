@@ -3,8 +3,11 @@
 //! The contents are not looked at: on a connection with one request at a time, one is outstanding if the client sent
 //! last. Unread and unacknowledged bytes tell that without a clock. Otherwise the times of the last data do, in
 //! milliseconds that may be rounded to the kernel's tick. Where they are equal, either a response and the next request
-//! or a request and its response followed each other within one tick. Then what was known at an earlier look is counted
-//! on from, on connections of which each message is one segment ([`Known`]).
+//! or a request and its response followed each other within one tick. Then segments are counted, on connections of which
+//! each message is one: on from what was known at an earlier look ([`Known`]), or from the beginning, as far as connections
+//! to the same server have told what that leaves ([`Lead`]).
+
+use std::collections::BTreeMap;
 
 /// What one end of a connection tells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,36 +61,56 @@ pub(crate) enum Request {
     Unclear,
 }
 
-/// What is under way on a connection of which one end or both are known, and what is known of it from now on. What was
-/// known `before` is counted on from where the ends do not tell; how messages are acknowledged is only a guess.
+/// What is under way on a connection of which one end or both are known, and what is known of it from now on. Where the
+/// ends do not tell, it is counted on from what was known `before`, or counted from the beginning, with the `lead` that
+/// clients of this server have. How messages are acknowledged is the last thing to go by.
 pub(crate) fn request(
     client: Option<&End>,
     server: Option<&End>,
     before: Option<Known>,
+    lead: &mut Lead,
 ) -> (Request, Option<Known>) {
-    let told = told(client, server);
-    if told != Request::Unclear {
-        return (told, Known::of(client, server, told));
+    // A connection that is idle looks the same each time, so it teaches only once.
+    let last_messages = before.map(|known| known.messages);
+    let last_told = before.and_then(|known| known.told);
+    let (request, messages) = told(client, server);
+    if request != Request::Unclear {
+        let told = messages.and_then(|messages| Told::of(messages, request));
+        let is_new = |told: &Told| last_told.is_none_or(|last| last.messages != told.messages);
+        if let Some(told) = told.filter(is_new) {
+            lead.learn(told);
+        }
+        return (request, messages.map(|messages| Known { messages, told }));
     }
-    let counted = before.map_or(Request::Unclear, |known| known.now(client, server));
-    let request = if counted == Request::Unclear { guessed(client, server) } else { counted };
-    (request, before)
+    let Some(messages) = Messages::of(client, server) else { return (Request::Unclear, before) };
+    if last_messages != Some(messages) {
+        lead.note(messages, last_messages);
+    }
+    let counted = last_told.map_or(Request::Unclear, |told| told.now(messages));
+    let request = counted.or_else(|| lead.request(messages, last_told)).or_else(|| guessed(client, server));
+    (request, Some(Known { messages, told: last_told }))
 }
 
-/// What bytes and times tell.
-fn told(client: Option<&End>, server: Option<&End>) -> Request {
+/// What bytes and times tell, and the messages by then at the end that tells it: the other end is looked at a moment earlier or
+/// later.
+fn told(client: Option<&End>, server: Option<&End>) -> (Request, Option<Messages>) {
+    let at_server = Messages::of(None, server);
     if server.is_some_and(|server| server.unread) {
-        return Request::Unread;
+        return (Request::Unread, at_server);
     }
-    let by_server = server.and_then(End::last_word).map(|last| last == LastWord::Other);
-    let by_client = || client.and_then(End::last_word).map(|last| last == LastWord::Own);
-    Request::if_outstanding(by_server.or_else(by_client))
+    if let Some(last) = server.and_then(End::last_word) {
+        return (Request::if_outstanding(Some(last == LastWord::Other)), at_server);
+    }
+    let by_client = client.and_then(End::last_word).map(|last| last == LastWord::Own);
+    (Request::if_outstanding(by_client), Messages::of(client, None))
 }
 
-/// What follows from who acknowledges before it replies.
+/// What follows from who acknowledges before it replies. Who lets replies acknowledge may hold a request for a while
+/// nevertheless: acknowledgements are delayed for tens of milliseconds (RFC 9293, 3.8.6.3).
 fn guessed(client: Option<&End>, server: Option<&End>) -> Request {
     let by_server = server.and_then(End::acknowledges_first);
-    Request::if_outstanding(by_server.or_else(|| client.and_then(End::is_acknowledged_first)))
+    let is_first = by_server.or_else(|| client.and_then(End::is_acknowledged_first));
+    if is_first == Some(true) { Request::Held } else { Request::Unclear }
 }
 
 impl Request {
@@ -98,11 +121,34 @@ impl Request {
             None => Self::Unclear,
         }
     }
+
+    /// By so many requests more than responses.
+    fn of_number(outstanding: i64) -> Self {
+        match outstanding {
+            0 => Self::None,
+            1 => Self::Held,
+            _ => Self::Unclear,
+        }
+    }
+
+    /// This, or what else tells where this does not.
+    fn or_else(self, other: impl FnOnce() -> Self) -> Self {
+        if self == Self::Unclear { other() } else { self }
+    }
 }
 
-/// What was known of a connection at a look.
+/// What is known of a connection after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Known {
+    /// Its messages at the look.
+    messages: Messages,
+    /// What was told last; `None` where nothing ever was.
+    told: Option<Told>,
+}
+
+/// Whether a request was under way on a connection when bytes or times told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Told {
     outstanding: bool,
     messages: Messages,
 }
@@ -132,12 +178,27 @@ impl Messages {
         let Self { by_client, by_server } = *self;
         by_client.abs_diff(by_server) <= by_client.min(by_server) / LONGER
     }
+
+    fn is_empty(&self) -> bool {
+        self.by_client == 0 && self.by_server == 0
+    }
+
+    fn are_both_ways(&self) -> bool {
+        self.by_client > 0 && self.by_server > 0
+    }
+
+    /// Segments of the client beyond those of the server.
+    fn more_by_client(&self) -> i64 {
+        i64::from(self.by_client) - i64::from(self.by_server)
+    }
 }
 
-impl Known {
-    /// What is known now; `None` where that is nothing.
-    fn of(client: Option<&End>, server: Option<&End>, request: Request) -> Option<Self> {
-        let messages = Messages::of(client, server)?;
+impl Told {
+    /// `None` where nothing is told, or nothing was sent yet: a greeting or a handshake may still come between.
+    fn of(messages: Messages, request: Request) -> Option<Self> {
+        if messages.is_empty() {
+            return None;
+        }
         let outstanding = match request {
             Request::None => false,
             Request::Held | Request::Unread => true,
@@ -147,18 +208,107 @@ impl Known {
     }
 
     /// The request under way now, by the messages since.
-    fn now(&self, client: Option<&End>, server: Option<&End>) -> Request {
-        let Some(messages) = Messages::of(client, server).filter(Messages::are_segments) else {
+    fn now(&self, messages: Messages) -> Request {
+        if !messages.are_segments() {
             return Request::Unclear;
-        };
-        let asked = i64::from(messages.by_client) - i64::from(self.messages.by_client);
-        let answered = i64::from(messages.by_server) - i64::from(self.messages.by_server);
-        match i64::from(self.outstanding) + asked - answered {
-            0 => Request::None,
-            1 => Request::Held,
-            _ => Request::Unclear,
+        }
+        let since = messages.more_by_client() - self.messages.more_by_client();
+        Request::of_number(i64::from(self.outstanding) + since)
+    }
+
+    /// By how many segments the client is ahead where nothing is under way.
+    fn lead(&self) -> i64 {
+        self.messages.more_by_client() - i64::from(self.outstanding)
+    }
+}
+
+/// By how many segments with data the clients of a server are ahead of it while nothing is under way: what greetings and
+/// handshakes leave, the same on each connection. It is 0 where clients speak first and each message is answered by one, and
+/// less where servers greet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Lead {
+    /// How often it was told, by its value.
+    told: BTreeMap<i64, u32>,
+    /// By how many segments clients were ahead when nothing told whether a request was among them, and how often.
+    seen: BTreeMap<i64, u32>,
+    /// How often the same connection went from one value to the next or back, by the smaller of both.
+    turns: BTreeMap<i64, u32>,
+}
+
+/// Handshakes leave no greater lead, either way: anything else comes of messages of several segments.
+const LEAD_MAX: i64 = 4;
+
+/// So many looks of which most agree are enough.
+const ENOUGH: u32 = 8;
+
+/// Fewer than one look in so many differ, because of a message of several segments now and then.
+const SELDOM: u32 = 16;
+
+impl Lead {
+    /// Before both ends have sent, there was no handshake that could have left anything.
+    fn learn(&mut self, told: Told) {
+        if told.messages.are_both_ways() {
+            add(&mut self.told, told.lead());
         }
     }
+
+    fn note(&mut self, messages: Messages, then: Option<Messages>) {
+        let ahead = messages.more_by_client();
+        add(&mut self.seen, ahead);
+        if let Some(then) = then.map(|then| then.more_by_client()).filter(|then| then.abs_diff(ahead) == 1) {
+            add(&mut self.turns, ahead.min(then));
+        }
+    }
+
+    /// The request under way on a connection of which nothing was known, or which was told to have this lead.
+    fn request(&self, messages: Messages, told: Option<Told>) -> Request {
+        let ahead = messages.more_by_client();
+        let lead = self.told_or_seen().or_else(|| self.is_only_requests(ahead).then_some(0));
+        let agreed = lead.filter(|lead| told.is_none_or(|told| told.lead() == *lead));
+        agreed.map_or(Request::Unclear, |lead| Request::of_number(ahead - lead))
+    }
+
+    /// The lead, if looks agree: as it was told, or where connections go between two values the smaller. Two values of
+    /// different connections may be two leads.
+    fn told_or_seen(&self) -> Option<i64> {
+        if total(&self.told) >= ENOUGH {
+            return most(&self.told).filter(|lead| lead.abs() <= LEAD_MAX);
+        }
+        let less = most(&self.turns).filter(|less| (-LEAD_MAX..=0).contains(less))?;
+        let [often, more] = [less, less + 1].map(|of| self.seen.get(&of).copied().unwrap_or(0));
+        mostly_of(often.saturating_add(more), &self.seen).then_some(less)
+    }
+
+    /// Whether what clients are ahead is always one request. Most handshakes leave no client ahead, and where servers greet it is
+    /// behind by then; where one was told to be ahead with nothing under way, it is otherwise.
+    fn is_only_requests(&self, ahead: i64) -> bool {
+        let told_ahead = self.told.range(1..).map(|of| *of.1).fold(0, u32::saturating_add);
+        ahead == 1 && most(&self.seen) == Some(1) && seldom(told_ahead, &self.told)
+    }
+}
+
+/// What is out of all bounds counts as one value, with which no other agrees.
+fn add(looks: &mut BTreeMap<i64, u32>, ahead: i64) {
+    let often = looks.entry(ahead.clamp(-LEAD_MAX - 1, LEAD_MAX + 1)).or_default();
+    *often = often.saturating_add(1);
+}
+
+fn total(looks: &BTreeMap<i64, u32>) -> u32 {
+    looks.values().fold(0, |sum, often| sum.saturating_add(*often))
+}
+
+/// The value that most looks agree on.
+fn most(looks: &BTreeMap<i64, u32>) -> Option<i64> {
+    looks.iter().find(|of| mostly_of(*of.1, looks)).map(|of| *of.0)
+}
+
+fn mostly_of(often: u32, looks: &BTreeMap<i64, u32>) -> bool {
+    let all = total(looks);
+    all >= ENOUGH && all - often <= all / SELDOM
+}
+
+fn seldom(often: u32, looks: &BTreeMap<i64, u32>) -> bool {
+    often <= total(looks) / SELDOM
 }
 
 /// At most one message in so many takes another segment.
@@ -217,7 +367,7 @@ mod tests {
     use super::*;
 
     fn request(client: Option<&End>, server: Option<&End>) -> Request {
-        super::request(client, server, None).0
+        super::request(client, server, None, &mut Lead::default()).0
     }
 
     /// An end that sent and received so many milliseconds ago, ten times each.
@@ -269,8 +419,6 @@ mod tests {
     fn within_one_tick_acknowledgements_tell() {
         let server = with(end(12, 12), |exchange| exchange.acknowledged_ms_ago = 4);
         assert_eq!(request(None, Some(&server)), Request::None, "the response was acknowledged after it");
-        let replies_at_once = end(12, 12);
-        assert_eq!(request(Some(&end(12, 12)), Some(&replies_at_once)), Request::None);
         let acknowledges_first = with(end(12, 12), |exchange| exchange.sent_segments = 20);
         assert_eq!(request(Some(&end(12, 12)), Some(&acknowledges_first)), Request::Held);
         let acknowledged_first = with(end(12, 12), |exchange| exchange.received_segments = 20);
@@ -281,6 +429,11 @@ mod tests {
     fn an_end_that_changed_its_ways_tells_nothing_within_a_tick() {
         let changed = with(end(12, 12), |exchange| exchange.sent_segments = 14);
         assert_eq!(request(None, Some(&changed)), Request::Unclear);
+    }
+
+    #[test]
+    fn an_end_that_lets_replies_acknowledge_may_hold_a_request() {
+        assert_eq!(request(Some(&end(12, 12)), Some(&end(12, 12))), Request::Unclear);
     }
 
     /// Server ends at two looks, the later one within a tick, after so many requests and responses more.
@@ -295,8 +448,9 @@ mod tests {
             exchange.sent_data_segments += answered;
             exchange.sent_segments = exchange.sent_data_segments + 30;
         });
-        let (_, known) = super::request(None, Some(&first), None);
-        super::request(None, Some(&second), known).0
+        let mut lead = Lead::default();
+        let (_, known) = super::request(None, Some(&first), None, &mut lead);
+        super::request(None, Some(&second), known, &mut lead).0
     }
 
     #[test]
@@ -315,6 +469,156 @@ mod tests {
         assert_eq!(later(end(4, 8), 1, 3), Request::Unclear, "more responses than requests");
         assert_eq!(later(end(4, 8), 20, 40), Request::Unclear, "two segments each");
         assert_eq!(later(end(12, 12), 0, 0), Request::Unclear, "nothing was known before");
+    }
+
+    /// A server's end within a tick, of which nothing was known, after so many segments either way.
+    fn young(lead: &mut Lead, by_client: u32, by_server: u32) -> Request {
+        let within_a_tick = with(end(12, 12), |exchange| {
+            (exchange.received_data_segments, exchange.sent_data_segments) = (by_client, by_server);
+            (exchange.sent_segments, exchange.received_segments) = (by_server + 4, by_client + 4);
+        });
+        super::request(None, Some(&within_a_tick), None, lead).0
+    }
+
+    /// What looks told in which times differed, with a request under way or not.
+    fn told(lead: &mut Lead, outstanding: bool, by_client: u32, by_server: u32) {
+        let ago = if outstanding { end(8, 4) } else { end(4, 8) };
+        let clear = with(ago, |exchange| {
+            (exchange.received_data_segments, exchange.sent_data_segments) = (by_client, by_server);
+        });
+        super::request(None, Some(&clear), None, lead);
+    }
+
+    #[test]
+    fn a_request_held_for_whole_ticks_is_counted_from_the_beginning() {
+        let mut lead = Lead::default();
+        let looks: Vec<Request> = (0..10).map(|n| young(&mut lead, 50 + n, 49 + n)).collect();
+        assert_eq!(
+            looks[9],
+            Request::Held,
+            "no look ever told, and a client is never ahead after a handshake"
+        );
+        assert!(!looks.contains(&Request::None), "{looks:?}");
+    }
+
+    #[test]
+    fn equal_numbers_alone_do_not_tell_an_idle_connection_from_a_greeting() {
+        let mut lead = Lead::default();
+        assert!((0..100).all(|n| young(&mut lead, 50 + n, 50 + n) == Request::Unclear));
+    }
+
+    #[test]
+    fn what_a_server_that_greets_leaves_is_learnt_from_other_connections() {
+        for outstanding in [false, true] {
+            let mut lead = Lead::default();
+            (0..10).for_each(|n| told(&mut lead, outstanding, 20 + n + u32::from(outstanding), 21 + n));
+            assert_eq!(young(&mut lead, 40, 40), Request::Held);
+            assert_eq!(young(&mut lead, 40, 41), Request::None);
+            assert_eq!(young(&mut lead, 40, 43), Request::Unclear);
+        }
+    }
+
+    /// What looks find at one connection within a tick, the last of them: segments by client and server.
+    fn looks(lead: &mut Lead, all: impl Iterator<Item = (u32, u32)>) -> Option<Request> {
+        let mut known = None;
+        let look = |(by_client, by_server)| {
+            let within_a_tick = with(end(12, 12), |exchange| {
+                (exchange.received_data_segments, exchange.sent_data_segments) = (by_client, by_server);
+                (exchange.sent_segments, exchange.received_segments) = (by_server + 4, by_client + 4);
+            });
+            let (request, now) = super::request(None, Some(&within_a_tick), known, lead);
+            known = now;
+            request
+        };
+        all.map(look).last()
+    }
+
+    #[test]
+    fn numbers_that_alternate_are_idle_and_held() {
+        let mut lead = Lead::default();
+        looks(&mut lead, (0..20).map(|n| (20 + n + n % 2, 21 + n)));
+        assert_eq!(young(&mut lead, 40, 41), Request::None);
+        assert_eq!(young(&mut lead, 41, 41), Request::Held);
+        let mut lead = Lead::default();
+        looks(&mut lead, (0..20).map(|n| (21 + n + n % 2, 20 + n)));
+        assert_eq!(young(&mut lead, 41, 40), Request::Unclear, "requests of two segments");
+    }
+
+    #[test]
+    fn connections_that_differ_do_not_alternate() {
+        let mut lead = Lead::default();
+        looks(&mut lead, (0..20).map(|n| (20 + n, 20 + n)));
+        looks(&mut lead, (0..20).map(|n| (20 + n, 21 + n)));
+        assert_eq!(young(&mut lead, 40, 40), Request::Unclear, "both may be idle");
+    }
+
+    #[test]
+    fn a_connection_that_stays_as_it_is_tells_only_once() {
+        let mut lead = Lead::default();
+        assert_eq!(looks(&mut lead, (0..100).map(|_| (51, 50))), Some(Request::Unclear));
+        let idle = with(end(4, 8), |exchange| exchange.sent_data_segments = 11);
+        let mut known = None;
+        (0..100).for_each(|_| known = super::request(None, Some(&idle), known, &mut lead).1);
+        assert_eq!(young(&mut lead, 40, 40), Request::Unclear);
+    }
+
+    #[test]
+    fn connections_on_which_one_end_has_not_sent_yet_leave_no_lead() {
+        let mut lead = Lead::default();
+        (0..20).for_each(|_| told(&mut lead, false, 0, 0));
+        (0..20).for_each(|_| told(&mut lead, true, 1, 0));
+        assert_eq!(young(&mut lead, 40, 40), Request::Unclear);
+    }
+
+    #[test]
+    fn nothing_is_counted_on_from_before_a_greeting() {
+        let silent = with(end(0, 0), |exchange| {
+            (exchange.received_data_segments, exchange.sent_data_segments) = (0, 0);
+        });
+        let (request, known) = super::request(None, Some(&silent), None, &mut Lead::default());
+        assert_eq!(request, Request::None);
+        let later = super::request(None, Some(&end(12, 12)), known, &mut Lead::default());
+        assert_eq!(later.0, Request::Unclear, "after a greeting as many segments each way are a request");
+    }
+
+    #[test]
+    fn segments_are_those_of_the_end_that_tells() {
+        let mut lead = Lead::default();
+        for _ in 0..20 {
+            let asks = with(end(12, 12), |exchange| exchange.sent_data_segments = 11);
+            let client = End { unacknowledged: true, ..asks };
+            super::request(Some(&client), Some(&end(12, 12)), None, &mut lead);
+        }
+        assert_eq!(young(&mut lead, 40, 40), Request::None);
+        assert_eq!(young(&mut lead, 41, 40), Request::Held);
+    }
+
+    #[test]
+    fn a_connection_that_was_told_to_have_another_lead_is_unclear() {
+        let mut lead = Lead::default();
+        (0..10).for_each(|n| told(&mut lead, false, 20 + n, 20 + n));
+        let longer = with(end(4, 8), |exchange| exchange.sent_data_segments = 13);
+        let (_, known) = super::request(None, Some(&longer), None, &mut Lead::default());
+        let later = with(end(12, 12), |exchange| {
+            (exchange.received_data_segments, exchange.sent_data_segments) = (13, 13);
+        });
+        assert_eq!(super::request(None, Some(&later), known, &mut lead).0, Request::Unclear);
+        assert_eq!(super::request(None, Some(&later), None, &mut lead).0, Request::None);
+    }
+
+    #[test]
+    fn clients_that_are_ahead_while_idle_are_not_thought_to_ask() {
+        let mut lead = Lead::default();
+        (0..2).for_each(|n| told(&mut lead, false, 21 + n, 20 + n));
+        assert!((0..20).all(|n| young(&mut lead, 51 + n, 50 + n) == Request::Unclear));
+    }
+
+    #[test]
+    fn responses_of_several_segments_leave_no_lead() {
+        let mut lead = Lead::default();
+        (0..100).for_each(|n| told(&mut lead, n % 2 == 0, 20 + n, 40 + 2 * n));
+        assert_eq!(young(&mut lead, 41, 40), Request::Unclear);
+        assert_eq!(young(&mut lead, 40, 40), Request::Unclear);
     }
 
     #[test]

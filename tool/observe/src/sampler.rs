@@ -1,6 +1,6 @@
 //! Samples: files in, [`Counters`] out.
 
-mod cgroup;
+pub(crate) mod cgroup;
 mod connection_limits;
 mod container;
 mod hops;
@@ -18,6 +18,7 @@ mod threads;
 use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::counters::{Counters, Listener, Process, Role, ThreadLook};
+use analysis::doctor::MemoryUse;
 
 use crate::clock::monotonic_us;
 use crate::kernel_files::{KernelPaths, Pid};
@@ -33,6 +34,11 @@ use reaped::ReapedChildren;
 /// The processors that the cgroup of a process lets it use; `None` where it has no limit.
 pub(crate) fn quota_cores(paths: &KernelPaths, pid: Pid) -> Option<f64> {
     quota::cores(paths, pid)
+}
+
+/// The memory that the cgroups of a process let it use, and what of it is in use; `None` where it has no limit.
+pub(crate) fn memory_in_use(paths: &KernelPaths, pid: Pid) -> Option<MemoryUse> {
+    memory_limit::in_use(paths, pid)
 }
 
 /// The listening sockets of the server, and of the tiers behind it that live in its network namespace, as they are now.
@@ -84,6 +90,8 @@ impl Sampler {
             self.next_slow_us = at_us + SLOW_US;
         }
         let (tcp, generator_tcp) = self.network.tcp(topology);
+        let (hops, hops_left_out) =
+            self.hops.sample(topology).map_or((None, 0), |look| (Some(look.hops), look.left_out));
         Counters {
             at_us,
             cpus,
@@ -92,7 +100,8 @@ impl Sampler {
             listeners: self.network.listeners(topology),
             tcp,
             generator_tcp,
-            hops: self.hops.sample(topology),
+            hops,
+            hops_left_out,
             pressure: self.host.pressure(),
             memory: self.host.memory(),
             memory_limits: slow.then(|| self.memory_limits.sample(topology)),

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use analysis::counters::{CLIENTS_MAX, Hop, ServerAddress};
 
 use crate::clock::{monotonic_us, own_thread_cpu_us};
-use crate::exchange::{End, Known, Request, request};
+use crate::exchange::{End, Known, Lead, Request, request};
 use crate::kernel_files::{KernelPaths, Pid};
 use crate::netlink::NetlinkSockets;
 use crate::netlink::conntrack::Tuple;
@@ -22,7 +22,7 @@ use owners::Owners;
 /// Looking may take at most one part in this many of a processor: with thousands of connections it happens less often.
 const SHARE: u64 = 250;
 
-/// Most addresses told of; those with most connections.
+/// Most addresses told of: first those that users call, then those with most connections.
 const HOPS_MAX: usize = 64;
 
 /// Most accepted connections of which it is asked in one look how their clients see them.
@@ -37,8 +37,18 @@ pub(super) struct HopSampler {
     /// By the id of their namespace; `None` where it may not be entered, so its files have to do.
     netlink: BTreeMap<String, Option<NetlinkSockets>>,
     before: Before,
+    leads: Leads,
     owners: Owners,
     next_at_us: u64,
+}
+
+/// What one look at the connections saw.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// In the order of their addresses.
+    pub(super) hops: Vec<Hop>,
+    /// How many further addresses had connections.
+    pub(super) left_out: u64,
 }
 
 /// The connections of the last look, by the address that they lead to.
@@ -46,6 +56,9 @@ type Before = BTreeMap<ServerAddress, Connections>;
 
 /// Connections, and what is known of each.
 type Connections = BTreeMap<Connection, Option<Known>>;
+
+/// What is known of the clients of each address.
+type Leads = BTreeMap<ServerAddress, Lead>;
 
 /// A connection. It has the same value at the next look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,25 +129,26 @@ impl HopSampler {
             translation: Translation::new(paths),
             netlink: BTreeMap::new(),
             before: BTreeMap::new(),
+            leads: BTreeMap::new(),
             owners: Owners::default(),
             next_at_us: 0,
         }
     }
 
     /// Looks at the connections; `None` if no server is watched, or the last look was too recent for what it cost.
-    pub(super) fn sample(&mut self, topology: &Topology) -> Option<Vec<Hop>> {
+    pub(super) fn sample(&mut self, topology: &Topology) -> Option<Look> {
         let (now_us, cpu_us) = (monotonic_us(), own_thread_cpu_us());
         if topology.is_unseen() || now_us < self.next_at_us {
             return None;
         }
-        let hops = self.look(topology, now_us);
+        let look = self.look(topology, now_us);
         // Asking whose the sockets are has a share of its own, so that looks are not put off by it.
         let cost_us = own_thread_cpu_us().saturating_sub(cpu_us).saturating_sub(self.owners.cost_us());
         self.next_at_us = now_us + cost_us.saturating_mul(SHARE);
-        Some(hops)
+        Some(look)
     }
 
-    fn look(&mut self, topology: &Topology, now_us: u64) -> Vec<Hop> {
+    fn look(&mut self, topology: &Topology, now_us: u64) -> Look {
         let others = topology.namespaces.iter().filter(|other| other.id != self.own.id);
         let namespaces: Vec<Namespace> = [self.own.clone()].into_iter().chain(others.cloned()).collect();
         let is_there = |id: &str| namespaces.iter().any(|namespace| namespace.id == id);
@@ -156,12 +170,13 @@ impl HopSampler {
         self.owners.learn(&self.paths, topology, &kept, now_us);
         let mut found = BTreeMap::new();
         unix.iter().for_each(|sockets| count_unix(&mut found, sockets, topology, &self.owners));
-        count_tcp(&mut found, tcp, topology, (&self.before, &self.owners));
+        count_tcp(&mut found, tcp, topology, (&self.before, &mut self.leads, &self.owners));
+        self.leads.retain(|address, _| found.contains_key(address));
         let called_as = self.called_as(&found, &namespaces);
-        let mut hops = self.remember(found);
+        let Look { mut hops, left_out } = self.remember(found, topology);
         hops.iter_mut().for_each(|hop| hop.translation_unread = self.may_lead_elsewhere(hop));
         hops.extend(called_as);
-        hops
+        Look { hops, left_out }
     }
 
     /// Hops of addresses that clients know servers here by, where address translation on this host leads from these to them:
@@ -208,10 +223,15 @@ impl HopSampler {
         self.netlink.entry(namespace.id.clone()).or_insert_with(|| namespace.netlink()).as_mut()
     }
 
-    /// Counts the connections that are new, and returns the hops with most connections, by address.
-    fn remember(&mut self, found: BTreeMap<ServerAddress, Counted>) -> Vec<Hop> {
+    /// Counts the connections that are new, and returns the users' hop and those with most connections, by address.
+    fn remember(&mut self, found: BTreeMap<ServerAddress, Counted>, topology: &Topology) -> Look {
         let mut counted: Vec<Counted> = found.into_values().collect();
-        counted.sort_by_key(|counted| std::cmp::Reverse(counted.hop.connections));
+        // Of one user the server may have fewer connections than any tier behind it.
+        let is_users = |hop: &Hop| hop.connections > 0 && serves_users(topology, hop.server);
+        let rank = |hop: &Hop| (is_users(hop), hop.connections);
+        counted.sort_by_key(|counted| std::cmp::Reverse(rank(&counted.hop)));
+        let beyond = counted.iter().skip(HOPS_MAX);
+        let left_out = beyond.filter(|counted| counted.hop.connections > 0).count() as u64;
         counted.truncate(HOPS_MAX);
         let before = std::mem::take(&mut self.before);
         let mut hops = Vec::with_capacity(counted.len());
@@ -227,7 +247,7 @@ impl HopSampler {
             }
         }
         hops.sort_by(|a, b| a.address.cmp(&b.address));
-        hops
+        Look { hops, left_out }
     }
 }
 
@@ -365,12 +385,13 @@ fn count_tcp(
     found: &mut BTreeMap<ServerAddress, Counted>,
     tcp: BTreeMap<Ends, Seen<'_>>,
     topology: &Topology,
-    (before, owners): (&Before, &Owners),
+    (before, leads, owners): (&Before, &mut Leads, &Owners),
 ) {
     for (ends, seen) in tcp {
         let address = ServerAddress::Tcp { address: ends.server };
         let connection = Connection::Tcp(ends);
         let known = before.get(&address).and_then(|all| all.get(&connection)).copied().flatten();
+        let lead = leads.entry(address.clone()).or_default();
         let counted = entry(found, address);
         if owners.is_of_others(seen.client_inode) {
             counted.connections.insert(connection, known);
@@ -388,7 +409,7 @@ fn count_tcp(
             let tuple = Tuple { client: ends.client, server: ends.server };
             counted.accepted.extend(seen.accepted_in.map(|number| (number, tuple)));
         }
-        let (request, known) = request(seen.client.as_ref(), seen.server.as_ref(), known);
+        let (request, known) = request(seen.client.as_ref(), seen.server.as_ref(), known, lead);
         count(hop, request);
         counted.connections.insert(connection, known);
     }
@@ -512,8 +533,8 @@ mod tests {
         let give_up = Instant::now() + Duration::from_secs(20);
         let mut last = None;
         while Instant::now() < give_up {
-            let hops = HopSampler::new(&KernelPaths::default()).sample(topology).unwrap();
-            last = hops.into_iter().find(|hop| hop.server == Some(7));
+            let look = HopSampler::new(&KernelPaths::default()).sample(topology).unwrap();
+            last = look.hops.into_iter().find(|hop| hop.server == Some(7));
             let found = last.as_ref().map(|hop| (hop.unread, hop.held, hop.unclear));
             if found == Some((unread, held, unclear)) {
                 return;
@@ -551,9 +572,31 @@ mod tests {
         let service = other.local_addr().unwrap();
         topology.service = Some(service);
         let _clients = [service, topology.target].map(|address| TcpStream::connect(address).unwrap());
-        let hops = HopSampler::new(&KernelPaths::default()).sample(&topology).unwrap();
-        let told: Vec<_> = hops.iter().map(|hop| (&hop.address, hop.connections)).collect();
+        let look = HopSampler::new(&KernelPaths::default()).sample(&topology).unwrap();
+        let told: Vec<_> = look.hops.iter().map(|hop| (&hop.address, hop.connections)).collect();
         assert_eq!(told, [(&ServerAddress::Tcp { address: topology.target }, 1)]);
+    }
+
+    #[test]
+    fn addresses_beyond_the_limit_are_counted_and_the_users_is_never_left_out() {
+        let mut topology = topology(([10, 0, 0, 7], 80).into(), 1);
+        topology.servers = vec![7];
+        let address = |port: u16| ServerAddress::Tcp { address: ([10, 0, 0, 7], port).into() };
+        let mut found = BTreeMap::new();
+        // One of them has no connections: a socket that a tier listens on, and nobody calls.
+        for connections in 0..79_u16 {
+            entry(&mut found, address(1_000 + connections)).hop.connections = connections.into();
+        }
+        let users = &mut entry(&mut found, address(80)).hop;
+        (users.server, users.connections) = (Some(7), 1);
+        let mut sampler = HopSampler::new(&KernelPaths::default());
+        let look = sampler.remember(found, &topology);
+        assert_eq!((look.hops.len(), look.left_out), (HOPS_MAX, 15));
+        assert_eq!((&look.hops[0].address, &look.hops[1].address), (&address(80), &address(1_016)));
+        let mut found = BTreeMap::new();
+        (0..HOPS_MAX as u16).for_each(|port| entry(&mut found, address(port)).hop.connections = 1);
+        entry(&mut found, address(80 + HOPS_MAX as u16));
+        assert_eq!(sampler.remember(found, &topology).left_out, 0);
     }
 
     #[test]
