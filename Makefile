@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize sanitize-build fuzz truth manual power-cuts kill-campaign packages packages-check container-check release
+.PHONY: test lint setup build size bench sanitize sanitize-build fuzz truth predictions manual power-cuts kill-campaign packages packages-check container-check release
 
 # Format, lints, every test, and the sanitizer, with what the tests need installed first.
 test: setup
@@ -83,3 +83,10 @@ truth: build
 	cargo build --release --locked -p truth
 	scripts/setup-truth
 	target/release/truth
+
+# The same servers changed, and how well `nstar predict` knew what they would do then (docs/predict.md), on a machine that does
+# nothing else. `make predictions CHANGES="--keep runs pool"` keeps the run files, and measures only changes of that name.
+predictions: build
+	cargo build --release --locked -p truth
+	scripts/setup-truth
+	target/release/truth --changes $(CHANGES)

@@ -42,6 +42,12 @@ pub struct Change {
     /// Further arguments of the changed server's `nstar sweep`.
     #[serde(default)]
     nstar: Vec<String>,
+    /// Further arguments of both sweeps.
+    #[serde(default)]
+    sweeps: Vec<String>,
+    /// A goal, `throughput>=RATE`, for which this change has to be proposed, and which it has to reach.
+    #[serde(default)]
+    goal: Option<String>,
 }
 
 impl Change {
@@ -54,7 +60,7 @@ impl Change {
     }
 }
 
-/// All changes, each with its case.
+/// All changes, each with its case as it is swept for them.
 ///
 /// # Errors
 /// Where the list is wrong.
@@ -65,12 +71,25 @@ pub fn all(cases: &[Case]) -> Result<Vec<(Change, Case)>, String> {
         change: Vec<Change>,
     }
     let list: List = toml::from_str(CHANGES).map_err(|error| error.to_string())?;
+    check_sweeps(&list.change)?;
     let with_case = |change: Change| {
         let case = cases.iter().find(|case| case.name == change.case).cloned();
-        let case = case.ok_or_else(|| format!("{}: there is no case '{}'", change.name, change.case))?;
+        let mut case = case.ok_or_else(|| format!("{}: there is no case '{}'", change.name, change.case))?;
+        case.nstar.extend(change.sweeps.iter().cloned());
         Ok((change, case))
     };
     list.change.into_iter().map(with_case).collect()
+}
+
+/// One sweep of a case serves all its changes, which so have to agree on it.
+fn check_sweeps(changes: &[Change]) -> Result<(), String> {
+    for change in changes {
+        let differs = |other: &&Change| other.case == change.case && other.sweeps != change.sweeps;
+        if let Some(other) = changes.iter().find(differs) {
+            return Err(format!("{} and {} sweep {} differently", change.name, other.name, change.case));
+        }
+    }
+    Ok(())
 }
 
 /// A prediction beside what was measured.
@@ -83,7 +102,18 @@ pub struct Outcome {
     at: Option<(f64, f64)>,
     /// p95 that was predicted for the measured N*, and what was measured there, microseconds; absent where either is not known.
     p95_us: Option<(f64, f64)>,
+    /// What became of the goal.
+    carried: Option<Carried>,
     measured: Said,
+}
+
+/// A goal that was carried out.
+#[derive(Debug, Clone)]
+struct Carried {
+    /// Whether the change is the first that was proposed for it.
+    proposed: bool,
+    /// Whether the changed server reached it.
+    met: bool,
 }
 
 impl Outcome {
@@ -100,13 +130,22 @@ impl Outcome {
     }
 
     /// Whether the measured N* lies within the predicted interval.
-    fn holds_users(&self) -> bool {
+    fn predicts_users(&self) -> bool {
         let [_, low, high] = self.users;
-        self.measured.users.is_some_and(|users| low <= users as f64 && users as f64 <= high)
+        self.measured.users.is_some_and(|users| (low..=high).contains(&(users as f64)))
+    }
+
+    /// Whether one N* lies within the interval of the other. Both are estimates: the measured one has an interval too, which is
+    /// wide where throughput hardly grows near its maximum.
+    fn holds_users(&self) -> bool {
+        let [predicted, ..] = self.users;
+        let measured = self.measured.users_ci.map(|ends| ends.map(|users| users as f64));
+        self.predicts_users() || measured.is_some_and(|[low, high]| (low..=high).contains(&predicted))
     }
 
     fn holds(&self) -> bool {
-        self.error().abs() <= THROUGHPUT_TOLERANCE && self.holds_users()
+        let carried = self.carried.as_ref().is_none_or(|of| of.proposed && of.met);
+        self.error().abs() <= THROUGHPUT_TOLERANCE && self.holds_users() && carried
     }
 }
 
@@ -116,19 +155,39 @@ impl Outcome {
 /// Where a file is missing, or nothing was predicted.
 pub fn outcome(change: &Change, folder: &Path, nstar: &Path) -> Result<Outcome, Trouble> {
     let run = json(&folder.join(format!("{}.json", change.name)))?;
-    let users = users(&Said::read(&run)?);
+    let users = users(&Said::read(&run)?).to_string();
+    let base = folder.join(format!("{}.json", change.case));
+    let asked: Vec<&str> = change.predict.iter().map(String::as_str).chain(["--users", &users]).collect();
+    let found = predicted(nstar, &base, &asked)?;
+    let outcome = compared(change, &found, &run)?;
+    let Some(goal) = &change.goal else { return Ok(outcome) };
+    let proposal = predicted(nstar, &base, &["--goal", goal])?;
+    let carried = Some(carried(goal, &proposal, &found, &outcome.measured)?);
+    Ok(Outcome { carried, ..outcome })
+}
+
+/// What `nstar predict` says of a run file with these arguments.
+fn predicted(nstar: &Path, run: &Path, arguments: &[&str]) -> Result<Value, Trouble> {
     let output = Command::new(nstar)
         .arg("predict")
-        .arg(folder.join(format!("{}.json", change.case)))
-        .args(&change.predict)
-        .args(["-j", "--users", &users.to_string()])
+        .arg(run)
+        .args(arguments)
+        .arg("-j")
         .stdin(Stdio::null())
         .output()
         .map_err(Trouble::io(format!("run {}", nstar.display())))?;
     let said = || String::from_utf8_lossy(&output.stderr).into_owned();
     let failed = |_| Trouble::Failed { program: "nstar predict".into(), said: said() };
-    let found: Value = serde_json::from_slice(&output.stdout).map_err(failed)?;
-    compared(change, &found, &run)
+    serde_json::from_slice(&output.stdout).map_err(failed)
+}
+
+/// Holds what was proposed for a goal against the change that was made and what came of it.
+fn carried(goal: &str, proposal: &Value, made: &Value, measured: &Said) -> Result<Carried, Trouble> {
+    let wanted = goal.strip_prefix("throughput>=").and_then(|rate| rate.parse::<f64>().ok());
+    let wanted = wanted.ok_or_else(|| Trouble::Case(format!("'{goal}' is no goal of throughput")))?;
+    let first = &proposal["goal"]["options"][0]["change"];
+    let proposed = first.is_object() && *first == made["changes"][0];
+    Ok(Carried { proposed, met: measured.throughput >= wanted })
 }
 
 /// The number of users for which response times and throughput are compared.
@@ -150,6 +209,7 @@ fn compared(change: &Change, found: &Value, run: &Value) -> Result<Outcome, Trou
         users: estimate(&after["users_at_saturation"]),
         at: predicted("throughput_per_s").zip(throughput_per_s),
         p95_us: predicted("p95_us").zip(step.and_then(p95_us)),
+        carried: None,
         measured,
     })
 }
@@ -190,16 +250,36 @@ pub fn table(outcomes: &[Outcome]) -> String {
             .to_owned();
     outcomes.iter().for_each(|of| text += &row(of));
     let held = outcomes.iter().filter(|of| of.holds()).count();
-    text += &format!("\nX within 10 % and N* within its interval: {held} of {}.\n", outcomes.len());
+    text +=
+        &format!("\nX within 10 %, N* within its interval, goal reached: {held} of {}.\n", outcomes.len());
+    let strictly = outcomes.iter().filter(|of| of.predicts_users()).count();
+    let either = outcomes.iter().filter(|of| of.holds_users()).count();
+    text += &format!("Measured N* in the predicted interval: {strictly}; one in the other's: {either}.\n");
     let errors: Vec<f64> = outcomes.iter().filter_map(Outcome::error_of_p95).collect();
     let near = errors.iter().filter(|error| error.abs() <= P95_TOLERANCE).count();
-    text + &format!("p95 at the measured N* within 25 %: {near} of {} where it is predicted.\n", errors.len())
+    text +=
+        &format!("p95 at the measured N* within 25 %: {near} of {} where it is predicted.\n", errors.len());
+    text + &outcomes.iter().map(goal).collect::<String>()
+}
+
+/// What became of a goal, as a line.
+fn goal(of: &Outcome) -> String {
+    let both = of.change.goal.as_ref().zip(of.carried.as_ref());
+    let Some((goal, carried)) = both else { return String::new() };
+    let proposed = if carried.proposed { "proposed for it" } else { "not proposed for it (!)" };
+    let met = if carried.met { "reached" } else { "missed (!)" };
+    let (name, rate) = (&of.change.name, of.measured.throughput);
+    format!("Goal {goal}: {name} was {proposed}, and {met} it with {rate:.1}/s.\n")
 }
 
 fn row(of: &Outcome) -> String {
     let [x, low, high] = of.throughput;
     let [users, fewest, most] = of.users;
-    let measured = of.measured.users.map_or("?".to_owned(), |users| users.to_string());
+    let measured = match (of.measured.users, of.measured.users_ci) {
+        (Some(users), Some([fewest, most])) => format!("{users} ({fewest}–{most})"),
+        (Some(users), None) => users.to_string(),
+        (None, _) => "?".to_owned(),
+    };
     let mark = if of.holds_users() { "" } else { " (!)" };
     let p95 = of.p95_us.zip(of.error_of_p95()).map(|((predicted, measured), error)| {
         format!("{:.1} | {:.1} | {:+.1} %", predicted / 1e3, measured / 1e3, error * 100.0)
@@ -241,6 +321,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn changes_of_one_case_share_its_sweep() {
+        let cases = case::all().expect("the list");
+        let mut changes: Vec<Change> =
+            all(&cases).expect("the list of changes").into_iter().map(|(change, _)| change).collect();
+        let longer = changes.iter().position(|change| !change.sweeps.is_empty()).expect("a longer sweep");
+        let (change, case) = all(&cases).expect("the list of changes").remove(longer);
+        let both = [case.clone(), change.changed(&case)].map(|one| one.nstar);
+        assert!(both.iter().all(|nstar| nstar.windows(2).any(|pair| pair == change.sweeps)), "{both:?}");
+        changes[longer].sweeps.clear();
+        assert!(check_sweeps(&changes).expect_err("they differ").contains("differently"));
+    }
+
     /// A prediction with a p95 of 52 ms for 8 users, beside a run with 50 ms.
     fn with_p95(samples: u64) -> Outcome {
         let estimate = |value: f64| json!({ "value": value, "ci": [value - 1.0, value + 1.0] });
@@ -256,6 +349,39 @@ mod tests {
         let cases = case::all().expect("the list");
         let (change, _) = all(&cases).expect("the list of changes").remove(0);
         compared(&change, &json!({ "after": after, "curve": [point] }), &run).expect("a run file")
+    }
+
+    #[test]
+    fn either_n_star_may_lie_within_the_interval_of_the_other() {
+        let mut of = with_p95(1_600);
+        assert!(of.predicts_users() && of.holds());
+        of.measured.users = Some(12);
+        assert!(!of.predicts_users() && !of.holds_users(), "no interval was measured");
+        assert!(row(&of).contains("| 12 (!) |"), "{}", row(&of));
+        of.measured.users_ci = Some([7, 14]);
+        assert!(!of.predicts_users() && of.holds_users());
+        assert!(row(&of).contains("| 12 (7–14) |"), "{}", row(&of));
+        of.measured.users_ci = Some([9, 14]);
+        assert!(!of.holds());
+    }
+
+    #[test]
+    fn a_goal_is_held_against_the_change_that_it_proposes() {
+        let of = with_p95(1_600);
+        let workers = |workers: u32| json!({ "change": "workers", "name": "server", "workers": workers });
+        let made = json!({ "changes": [workers(8)] });
+        let proposed = |change: Value| json!({ "goal": { "options": [{ "change": change }] } });
+        let judged = |goal: &str, proposal: &Value| {
+            carried(goal, proposal, &made, &of.measured).map(|carried| (carried.proposed, carried.met)).ok()
+        };
+        assert_eq!(judged("throughput>=380", &proposed(workers(8))), Some((true, true)));
+        assert_eq!(judged("throughput>=401", &proposed(workers(9))), Some((false, false)));
+        assert_eq!(judged("throughput>=380", &json!({ "goal": { "options": [] } })), Some((false, true)));
+        assert_eq!(judged("mean<=5ms", &proposed(workers(8))), None);
+        let carried = Some(Carried { proposed: true, met: false });
+        let missed = Outcome { carried, ..of.clone() };
+        assert!(of.holds() && !missed.holds() && goal(&missed).ends_with("missed (!) it with 400.0/s.\n"));
+        assert!(goal(&of).is_empty(), "it was not carried out");
     }
 
     #[test]

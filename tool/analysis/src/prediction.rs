@@ -2,7 +2,7 @@
 //!
 //! A queueing network is built of what the run measured (`model`) and calibrated on its steps; the change is made to the
 //! network, and the network is solved again (`network`). What is known only within an interval is drawn again and again
-//! within it, and so are the answers.
+//! within it, and so are the answers. Percentiles for users who think for another time are simulated (`simulation`).
 
 mod change;
 mod draw;
@@ -14,6 +14,7 @@ mod network;
 mod outlook;
 mod parts;
 mod quantile;
+mod simulation;
 mod slowdown;
 mod solved;
 #[cfg(test)]
@@ -99,6 +100,11 @@ pub enum Refusal {
     },
     /// No tier of the server was observed.
     NoServer,
+    /// Two changes are of one thing, or may be: of two links, one without a name is the busiest.
+    NamedTwice {
+        /// The later one.
+        change: Change,
+    },
     /// The ratio of the percentile to the mean is not known where the goal asks for it.
     NoQuantile,
     /// The run file is from before the percentile was kept.
@@ -234,10 +240,11 @@ pub struct CurvePoint {
     pub throughput_per_s: Estimate,
     /// Mean response time after the change, microseconds.
     pub response_time_us: Estimate,
-    /// Its 95th percentile, where the measured ratio to the mean can stand for it; absent where the run file has none.
+    /// Its 95th percentile, where the measured ratio to the mean, or a simulated one, can stand for it; absent where the run file
+    /// has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95_us: Option<Estimate>,
-    /// Its 99th percentile, where the measured ratio to the mean can stand for it.
+    /// Its 99th percentile, where the measured ratio to the mean, or a simulated one, can stand for it.
     pub p99_us: Option<Estimate>,
     /// Whether so much throughput, or so many users, were not measured.
     pub beyond_measured: bool,
@@ -294,6 +301,11 @@ pub enum Caution {
     },
     /// Users think for another time: how regularly they come then is not known.
     OtherThinkTime,
+    /// Several changes were asked for at once: what they do to one another was not measured.
+    SeveralChanges {
+        /// How many.
+        changes: u32,
+    },
     /// The processors of the host are shared with the load generator, which is part of that limit.
     SharedWithLoad,
     /// One call for each request.
@@ -318,8 +330,9 @@ pub enum Caution {
 /// [`Refusal`] where the run or the question does not bear an answer.
 pub fn predict(run: &Run, question: &Question, version: &str) -> Result<Prediction, Refusal> {
     let parts = Parts::of(run)?;
+    change::named_once(&question.changes, &parts)?;
     let drawn = Drawn::of(&parts, &question.changes, question.seed)?;
-    let ratios = quantile::Ratios::of(run, &drawn, &question.changes);
+    let ratios = quantile::Ratios::of(run, question, &drawn, &parts);
     let goal = question.goal.as_ref().map(|goal| goal::answer(goal, &drawn, &parts, &ratios)).transpose()?;
     Ok(Prediction {
         schema: SCHEMA.into(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Refusal;
 use super::mix::{self, MixShare};
 use super::model::{Device, Model, Tier, is_held};
-use super::parts::{Parts, processes_of};
+use super::parts::{Parts, TierPart, processes_of};
 use crate::counters::Role;
 use crate::run::{Identity, ResourceKind};
 
@@ -79,6 +79,31 @@ impl Change {
         matches!(self, Self::Mix { .. })
     }
 
+    /// Whether both change one thing, or may: without a name a link is the busiest, and servers are those that users talk to.
+    fn is_of_same(&self, other: &Self, parts: &Parts) -> bool {
+        match (self, other) {
+            (Self::Cpus { name: one, .. }, Self::Cpus { name: two, .. })
+            | (Self::Demand { of: one, .. }, Self::Demand { of: two, .. })
+            | (Self::Workers { name: one, .. }, Self::Workers { name: two, .. })
+            | (Self::UpstreamDelay { name: one, .. }, Self::UpstreamDelay { name: two, .. }) => one == two,
+            (Self::Link { name: one, .. }, Self::Link { name: two, .. }) => {
+                one.is_none() || two.is_none() || one == two
+            }
+            (Self::AddServer { name: one, .. }, Self::AddServer { name: two, .. }) => {
+                let is_front =
+                    |tier: &TierPart, name: &str| tier.of.name == name && tier.of.role == Role::Server;
+                match (one, two) {
+                    (None, Some(name)) | (Some(name), None) => {
+                        parts.tiers.iter().any(|tier| is_front(tier, name.as_str()))
+                    }
+                    _ => one == two,
+                }
+            }
+            (Self::Think { .. }, Self::Think { .. }) | (Self::Mix { .. }, Self::Mix { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// Makes it to a model. `parts` tells what the run knows.
     pub(super) fn make(&self, model: &mut Model, parts: &Parts) -> Result<(), Refusal> {
         match self {
@@ -94,6 +119,20 @@ impl Change {
             Self::AddServer { name, servers } => add_servers(model, name.as_deref(), *servers),
             Self::Mix { shares } => mix::make(model, parts, shares),
         }
+    }
+}
+
+/// Refuses a second change of one thing: which of both holds would be a guess.
+///
+/// # Errors
+/// [`Refusal::NamedTwice`] with the later one.
+pub(super) fn named_once(changes: &[Change], parts: &Parts) -> Result<(), Refusal> {
+    let is_second = |(number, change): &(usize, &Change)| {
+        changes.iter().take(*number).any(|earlier| earlier.is_of_same(change, parts))
+    };
+    match changes.iter().enumerate().find(is_second) {
+        Some((_, change)) => Err(Refusal::NamedTwice { change: change.clone() }),
+        None => Ok(()),
     }
 }
 

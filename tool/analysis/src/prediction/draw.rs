@@ -2,6 +2,7 @@
 
 use super::parts::{Figure, Parts};
 use crate::statistics::random::Random;
+use crate::thresholds::SATURATED;
 
 /// How irregular times are, 0 to 1, as a mean and an error: least squares with a prior that knows nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,6 +55,12 @@ impl Irregularity {
     }
 }
 
+/// The share of the maximum throughput at which a sweep finds N*. It compares a step with the maximum, and no step is better
+/// known than by its error: where throughput hardly grows any more, that moves N* by several users.
+pub(super) fn saturated(random: &mut Random) -> f64 {
+    SATURATED * (STEP_ERROR * random.normal()).exp()
+}
+
 /// The parts of a run as they may be as well.
 pub(super) fn parts(of: &Parts, random: &mut Random) -> Parts {
     let mut drawn = of.clone();
@@ -69,4 +76,18 @@ pub(super) fn parts(of: &Parts, random: &mut Random) -> Parts {
 /// Errors are of the logarithm, so that no figure becomes negative.
 fn draw(figure: &mut Figure, random: &mut Random) {
     figure.value *= (figure.error * random.normal()).exp();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saturation_is_drawn_around_its_share_by_the_error_of_a_step() {
+        let mut random = Random::seeded(1);
+        let drawn: Vec<f64> = (0..2_000).map(|_| saturated(&mut random) / SATURATED - 1.0).collect();
+        let mean = drawn.iter().sum::<f64>() / 2_000.0;
+        let spread = (drawn.iter().map(|of| of * of).sum::<f64>() / 2_000.0).sqrt();
+        assert!(mean.abs() < 0.001 && (spread / STEP_ERROR - 1.0).abs() < 0.1, "{mean} {spread}");
+    }
 }

@@ -137,7 +137,14 @@ pub(super) fn answer(
         change.make(&mut changed, parts).ok()?;
         goal.read(&changed.solved(), ratios)
     };
-    let meets = |change: &Change| value(&drawn.after, change).is_some_and(|value| goal.is_met(value));
+    let is_borne = |change: &Change| {
+        let mut changed = drawn.after.clone();
+        let is_percentile = matches!(goal.figure, GoalFigure::Quantile { .. });
+        !is_percentile || (change.make(&mut changed, parts).is_ok() && ratios.bear(&changed))
+    };
+    let meets = |change: &Change| {
+        is_borne(change) && value(&drawn.after, change).is_some_and(|value| goal.is_met(value))
+    };
     let ways = if reached { Vec::new() } else { ways(&drawn.after) };
     let smallest = ways.into_iter().filter_map(|way| smallest(&way, meets));
     let options = smallest.filter_map(|change| {

@@ -11,6 +11,7 @@ use super::slowdown::{Slowdown, Slowed};
 use super::solved::{Falling, Solved};
 use crate::counters::Role;
 use crate::run::{HostName, Identity, Processes, ResourceKind};
+use crate::thresholds::SATURATED;
 
 /// A tier's processors.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,6 +80,8 @@ pub(super) struct Model {
     /// Time outside the places that no resource accounts for.
     pub(super) delay_us: f64,
     pub(super) irregularity: f64,
+    /// The share of the maximum throughput that counts as saturated.
+    pub(super) saturated: f64,
     /// How the bottleneck of the run slows down the more wait for it.
     pub(super) slow: Option<Slow>,
 }
@@ -147,6 +150,7 @@ impl Model {
             ceiling: None,
             delay_us: 0.0,
             irregularity: 0.0,
+            saturated: SATURATED,
             slow: None,
         };
         model.hosts = hosts(parts, &model.tiers);
@@ -206,6 +210,12 @@ impl Model {
         servers.unwrap_or(1.0)
     }
 
+    /// What the processors that a tier may use would serve per second if it got all of them; `None` of other parts.
+    pub(super) fn given_per_s(&self, at: At) -> Option<f64> {
+        let At::Tier(index) = at else { return None };
+        self.tiers.get(index).map(|tier| tier.limit_per_s() / tier.attained)
+    }
+
     /// The most that it serves per second, and how long one request is there alone, microseconds.
     pub(super) fn limit_at(&self, at: At) -> Option<(f64, f64)> {
         let of_servers = |busy_us: f64, servers: f64| (servers / busy_us * 1e6, busy_us / servers.min(1.0));
@@ -233,7 +243,8 @@ impl Model {
         tiers.chain(devices).chain(hosts).fold(f64::INFINITY, f64::min)
     }
 
-    fn slowed_by(&self, slow: Slow) -> Slowed {
+    /// The slowdown at the servers of its part.
+    pub(super) fn slowed_by(&self, slow: Slow) -> Slowed {
         Slowed { by: slow.by, servers: self.servers_at(slow.at).max(1.0) }
     }
 
@@ -245,12 +256,17 @@ impl Model {
         }
     }
 
-    /// How throughput falls, where the part that slows down is the one that stops the system.
-    fn falling(&self, alone_us: f64, limit_per_s: f64) -> Option<Falling> {
+    /// How throughput falls, where the part that slows down is the one that requests wait for. If there is an end to how slow it
+    /// gets, that is so also where only a host allows less: a host is no queue of its own, and who waits for it waits at a part.
+    fn falling(&self, alone_us: f64, limits: &[Limit]) -> Option<Falling> {
         let slow = self.slow?;
         let (per_s, held_us) = self.limit_at(slow.at)?;
+        let has_end = slow.by.factor_max().is_some();
+        let is_queue = |limit: &&Limit| !matches!(limit.identity, Some(Identity::Host { .. }));
+        let lowest = if has_end { limits.iter().find(is_queue) } else { limits.first() };
+        let is_first = lowest.is_none_or(|limit| per_s <= limit.per_s * (1.0 + SAME));
         let elsewhere_us = (alone_us - held_us).max(0.0);
-        (per_s <= limit_per_s * (1.0 + SAME)).then(|| Falling { by: self.slowed_by(slow), elsewhere_us })
+        is_first.then(|| Falling { by: self.slowed_by(slow), per_s, elsewhere_us })
     }
 
     /// Puts the work of processors inside the places or outside, and finds the time that a place is held besides.
@@ -337,7 +353,8 @@ impl Model {
         }
         let stations = Rates::joined(&stations);
         let delay_us = delay_us + self.delay_us;
-        let limit_per_s = self.limits().first().map_or(f64::INFINITY, |limit| limit.per_s);
+        let limits = self.limits();
+        let limit_per_s = limits.first().map_or(f64::INFINITY, |limit| limit.per_s);
         let alone_us = 1e6 / served_per_s(stations.as_ref(), delay_us, 1);
         let alone_us = if alone_us.is_finite() { alone_us } else { delay_us };
         Solved {
@@ -347,7 +364,8 @@ impl Model {
             limit_per_s,
             alone_us,
             irregularity: self.irregularity,
-            falling: self.falling(alone_us, limit_per_s),
+            saturated: self.saturated,
+            falling: self.falling(alone_us, &limits),
         }
     }
 

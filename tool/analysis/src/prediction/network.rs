@@ -34,6 +34,8 @@ const SUM_MAX: f64 = 1e200;
 pub(super) struct Rates {
     per_s: Vec<f64>,
     limit_per_s: f64,
+    /// What the rate tends to with more requests than are distinguished, unless it falls there.
+    end_per_s: f64,
     /// How a station among them slows down.
     slowed: Option<Slowed>,
 }
@@ -50,6 +52,7 @@ impl Rates {
         Self {
             per_s: (1..=requests).map(|inside| rate(inside as f64)).collect(),
             limit_per_s: rate(f64::INFINITY),
+            end_per_s: rate(f64::INFINITY),
             slowed: None,
         }
     }
@@ -59,6 +62,7 @@ impl Rates {
         for (rate, present) in self.per_s.iter_mut().zip(1u32..) {
             *rate /= by.factor(present.into());
         }
+        self.end_per_s /= by.by.factor_max().unwrap_or(1.0);
         self.slowed = Some(by);
         self
     }
@@ -71,6 +75,7 @@ impl Rates {
     /// Several stations that every request visits. `None` of none.
     pub(super) fn joined(stations: &[Self]) -> Option<Self> {
         let limit_per_s = stations.iter().map(|one| one.limit_per_s).reduce(f64::min)?;
+        let end_per_s = stations.iter().map(|one| one.end_per_s).fold(limit_per_s, f64::min);
         let [first, others @ ..] = stations else { return None };
         if others.is_empty() {
             return Some(first.clone());
@@ -80,7 +85,7 @@ impl Rates {
             weights = convolved(&weights, &other.weights(limit_per_s));
         }
         let per_s = weights.windows(2).map(|pair| limit_per_s * pair[0] / pair[1]).collect();
-        Some(Self { per_s, limit_per_s, slowed: stations.iter().find_map(|one| one.slowed) })
+        Some(Self { per_s, limit_per_s, end_per_s, slowed: stations.iter().find_map(|one| one.slowed) })
     }
 
     /// The same where at most `places` requests are inside at a time, each of which spends a delay there too.
@@ -90,7 +95,7 @@ impl Rates {
         let mut per_s: Vec<f64> = (1..=last).map(of).collect();
         let limit_per_s = of(places.max(1) as usize);
         per_s.resize(requests, limit_per_s);
-        Self { per_s, limit_per_s, slowed: None }
+        Self { per_s, limit_per_s, end_per_s: limit_per_s, slowed: None }
     }
 
     /// The rate that no number of requests exceeds.
@@ -98,8 +103,13 @@ impl Rates {
         self.limit_per_s
     }
 
+    /// What the rate tends to with more and more requests, where it does not fall without end.
+    pub(super) fn end_per_s(&self) -> f64 {
+        self.end_per_s
+    }
+
     /// With so many requests inside. Beyond those that were distinguished the rate goes on as that of a balanced network,
-    /// n / (n + a) of the limit; where it falls already, as that of the station that slows down.
+    /// n / (n + a) of what it tends to; where it falls already, as that of the station that slows down.
     fn at(&self, inside: u32) -> f64 {
         let Some(index) = (inside as usize).checked_sub(1) else { return 0.0 };
         let known = self.per_s.get(index).or(self.per_s.last()).copied().unwrap_or(0.0);
@@ -107,12 +117,12 @@ impl Rates {
         if let (Some(by), true) = (self.slowed, index >= self.per_s.len() && self.falls()) {
             return known * by.factor(reached) / by.factor(inside.into());
         }
-        if index < self.per_s.len() || known >= self.limit_per_s {
+        if index < self.per_s.len() || known >= self.end_per_s {
             return known.min(self.limit_per_s);
         }
-        let behind = reached * (self.limit_per_s / known - 1.0);
+        let behind = reached * (self.end_per_s / known - 1.0);
         let inside = f64::from(inside);
-        self.limit_per_s * inside / (inside + behind)
+        self.end_per_s * inside / (inside + behind)
     }
 
     /// Whether each request more makes it slower, with as many inside as are distinguished.
@@ -276,7 +286,11 @@ mod tests {
     }
 
     fn slowed(demand_us: f64, growth: f64) -> Rates {
-        let by = Slowdown { onset: 0.0, growth, power: 1.0 };
+        of_power(demand_us, growth, 1.0)
+    }
+
+    fn of_power(demand_us: f64, growth: f64, power: f64) -> Rates {
+        let by = Slowdown { onset: 0.0, growth, power };
         Rates::of_servers(demand_us, 1.0, 128).slowed(Slowed { by, servers: 1.0 })
     }
 
@@ -285,6 +299,23 @@ mod tests {
     #[test]
     fn a_station_that_slows_down_with_thinking_users() {
         near(served_per_s(Some(&slowed(1e6, 1.0)), 1e6, 3), 21.0 / 52.0, 1e-12);
+    }
+
+    /// By hand: the same three users, and a station that serves 1, 1/2 and 1/2 per second. The numbers there have the weights 1,
+    /// 3, 12 and 24. With many users it serves 1/2, also with more than are distinguished.
+    #[test]
+    fn a_station_that_is_slower_as_soon_as_one_waits() {
+        let rates = of_power(1e6, 1.0, 0.0);
+        near(served_per_s(Some(&rates), 1e6, 3), 21.0 / 40.0, 1e-12);
+        for users in [2, 3, 128, 129, 4_000] {
+            near(served_per_s(Some(&rates), 0.0, users), 0.5, 1e-12);
+        }
+        near(served_per_s(Some(&rates), 1e6, 4_000), 0.5, 1e-9);
+        let both = [Rates::of_servers(1e5, 1.0, 128), rates];
+        let rates = Rates::joined(&both).expect("stations");
+        for users in [50, 128, 129, 1_000] {
+            near(served_per_s(Some(&rates), 0.0, users), 0.5, 1e-6);
+        }
     }
 
     /// By hand: weights 1, 1, 2, 6, .. of the one that slows down, and 1 of the other, so that those of both are 1, 2, 4, 10.

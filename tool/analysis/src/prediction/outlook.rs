@@ -54,6 +54,7 @@ impl Drawn {
     pub(super) fn of(parts: &Parts, changes: &[Change], seed: u64) -> Result<Self, Refusal> {
         let elsewhere = changes.iter().any(Change::is_of_load);
         let (mut random, mut of_kinds) = (Random::seeded(seed), Random::seeded(!seed));
+        let mut of_saturation = Random::seeded(seed ^ (1 << 63));
         let shape = slowdown::shape(parts);
         let mut before = slowdown::model(parts, shape);
         let fit = irregularity(&before, parts);
@@ -67,6 +68,7 @@ impl Drawn {
             let mut model = slowdown::model(&drawn, shape);
             let fit = irregularity(&model, &drawn);
             model.irregularity = fit.drawn(false, &mut random);
+            model.saturated = draw::saturated(&mut of_saturation);
             let mut after = changed(&model, &drawn, changes)?;
             if elsewhere {
                 after.irregularity = fit.drawn(true, &mut random);
@@ -150,7 +152,7 @@ fn point(drawn: &Drawn, parts: &Parts, users: u32, ratios: &Ratios) -> CurvePoin
     };
     let throughput_per_s = after(&|solved| solved.throughput_per_s(users));
     let response_time_us = after(&|solved| solved.response_us(users).max(0.0));
-    let percentile = |name| ratios.percentile(name, users, &drawn.solved.after, response_time_us);
+    let [p95_us, p99_us] = ratios.percentiles(users, &drawn.solved.after, response_time_us);
     let measured = parts.points.iter().find(|point| point.users == users);
     let fast = throughput_per_s.value > BEYOND * parts.throughput_max_per_s.value;
     CurvePoint {
@@ -160,8 +162,8 @@ fn point(drawn: &Drawn, parts: &Parts, users: u32, ratios: &Ratios) -> CurvePoin
         before_per_s: drawn.solved.before.throughput_per_s(users),
         throughput_per_s,
         response_time_us,
-        p95_us: percentile("p95"),
-        p99_us: percentile("p99"),
+        p95_us,
+        p99_us,
         beyond_measured: fast || users > most(parts),
     }
 }
@@ -237,6 +239,9 @@ pub(super) fn cautions(run: &Run, question: &Question, drawn: &Drawn, parts: &Pa
         all.push(Caution::SharedWithLoad);
     }
     all.extend(question.changes.iter().filter_map(|change| of_change(change, drawn)));
+    if question.changes.len() > 1 {
+        all.push(Caution::SeveralChanges { changes: question.changes.len() as u32 });
+    }
     all.extend(question.changes.iter().flat_map(|change| of_mix(change, drawn, parts)));
     if run.requests.len() > 1 && !question.changes.iter().any(Change::is_of_mix) {
         all.push(Caution::Mix);

@@ -3,13 +3,21 @@
 //! No mean value analysis gives percentiles. Their ratio to the mean was measured at every step, and stands for the changed
 //! system where that has the same bottleneck, as many users for those at its knee, and users who think as long and send the same
 //! mix of requests: with other think times they come otherwise, and in simulations the ratio was off by half; with another mix
-//! other requests make the tail. Beyond the measured steps it stands for nothing.
+//! other requests make the tail; and how often a CPU quota stops a request depends on how its periods fall on what it computes.
+//! Beyond the measured steps it stands for nothing. Where users think for another time, and nothing else is in the way, the ratio
+//! is that of a simulation (`simulation`).
 
 use super::change::Change;
+use super::model::Model;
 use super::outlook::Drawn;
+use super::parts::Parts;
+use super::simulation::Queue;
 use super::solved::Solved;
-use super::{Estimate, GoalFigure, Refusal};
-use crate::run::{PERCENTILES, Percentile, Run};
+use super::{Estimate, GoalFigure, Question, Refusal};
+use crate::run::{PERCENTILES, Percentile, ResourceKind, Run};
+
+/// A ratio to the mean, between the lowest and the highest that it may be.
+pub(super) type Ratio = (f64, f64, f64);
 
 /// The ratios of percentiles to the mean by users over those at the knee, N / (X_max (R(1) + Z)).
 pub(super) struct Ratios {
@@ -17,12 +25,20 @@ pub(super) struct Ratios {
     steps: Vec<(f64, Vec<Option<f64>>)>,
     /// Whether they stand for the changed system.
     stands: bool,
+    /// What stands for it instead.
+    queue: Option<Queue>,
+    /// The throughput that a CPU quota allowed, where that was the bottleneck, requests per second.
+    quota_per_s: Option<f64>,
     /// The percentiles that the run file holds, by name.
     kept: Vec<&'static str>,
 }
 
+/// A load that is outside the measured ones by no more than this share of them has the ratio of the nearest: where N* is the
+/// first step, both are the same but for rounding.
+const NEAR: f64 = 0.05;
+
 impl Ratios {
-    pub(super) fn of(run: &Run, drawn: &Drawn, changes: &[Change]) -> Self {
+    pub(super) fn of(run: &Run, question: &Question, drawn: &Drawn, parts: &Parts) -> Self {
         let steps = run.steps.iter().filter(|step| step.steady && step.response_time_us.mean > 0.0);
         let ratios = steps.map(|step| {
             let time = &step.response_time_us;
@@ -31,27 +47,48 @@ impl Ratios {
         });
         let mut steps: Vec<(f64, Vec<Option<f64>>)> = ratios.collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let first = |limits: Vec<super::model::Limit>| limits.into_iter().next().map(|limit| limit.identity);
-        let same_bottleneck = first(drawn.before.limits()) == first(drawn.after.limits());
-        let same_think = drawn.before.think_us == drawn.after.think_us;
+        let (before, after) = (&drawn.before, &drawn.after);
+        let first = |model: &Model| model.limits().into_iter().next().map(|limit| limit.identity);
+        let quota_per_s = quota_per_s(before);
+        let same_mix = !question.changes.iter().any(Change::is_of_mix);
+        let same_server = first(before) == first(after) && quota_per_s == self::quota_per_s(after);
+        let same_think = before.think_us == after.think_us;
+        let may_stand = same_mix && same_server;
+        let is_simulated = may_stand && !same_think && quota_per_s.is_none();
         let is_kept = |one: &&Percentile| run.steps.iter().any(|step| one.is_kept(&step.response_time_us));
         let kept = PERCENTILES.iter().filter(is_kept).map(|one| one.name).collect();
-        let same_mix = !changes.iter().any(Change::is_of_mix);
-        Self { steps, stands: same_bottleneck && same_think && same_mix, kept }
+        let queue = if is_simulated { Queue::of(run, drawn, parts, question.seed) } else { None };
+        Self { steps, stands: may_stand && same_think, queue, quota_per_s, kept }
     }
 
-    /// A percentile with so many users.
-    pub(super) fn percentile(&self, name: &str, users: u32, of: &Solved, mean: Estimate) -> Option<Estimate> {
-        let (low, ratio, high) = self.at(name, users, of)?;
-        Some(Estimate { value: ratio * mean.value, ci: [low * mean.ci[0], high * mean.ci[1]] })
+    /// Whether the ratios stand for this system as far as a CPU quota goes: it may be stopped as often as in the run.
+    pub(super) fn bear(&self, model: &Model) -> bool {
+        quota_per_s(model) == self.quota_per_s
+    }
+
+    /// The 95th and the 99th percentile with so many users.
+    pub(super) fn percentiles(&self, users: u32, of: &Solved, mean: Estimate) -> [Option<Estimate>; 2] {
+        let measured = || ["p95", "p99"].map(|name| self.at(name, users, of));
+        let simulated = |queue: &Queue| queue.ratios(users, [0.95, 0.99]).map(|all| all.map(Some));
+        let ratios = match &self.queue {
+            Some(queue) => simulated(queue).unwrap_or_default(),
+            None => measured(),
+        };
+        let estimate = |(low, ratio, high): Ratio| Estimate {
+            value: ratio * mean.value,
+            ci: [low * mean.ci[0], high * mean.ci[1]],
+        };
+        ratios.map(|ratio| ratio.map(estimate))
     }
 
     /// The ratio of a percentile to the mean, between those of the two nearest steps.
-    pub(super) fn at(&self, percentile: &str, users: u32, of: &Solved) -> Option<(f64, f64, f64)> {
+    pub(super) fn at(&self, percentile: &str, users: u32, of: &Solved) -> Option<Ratio> {
         let index = PERCENTILES.iter().position(|one| one.name == percentile)?;
-        let load = of.load(users);
         let known: Vec<(f64, f64)> =
             self.steps.iter().filter_map(|(at, ratios)| Some((*at, (*ratios.get(index)?)?))).collect();
+        let (low, high) = (known.first()?.0, known.last()?.0);
+        let near = low * (1.0 - NEAR)..=high * (1.0 + NEAR);
+        let load = Some(of.load(users)).filter(|load| near.contains(load))?.max(low).min(high);
         let pair = known.windows(2).find(|pair| pair[0].0 <= load && load <= pair[1].0)?;
         let share = (load - pair[0].0) / (pair[1].0 - pair[0].0).max(f64::MIN_POSITIVE);
         let ratio = pair[0].1 + share * (pair[1].1 - pair[0].1);
@@ -70,4 +107,10 @@ impl Ratios {
             _ => Refusal::NoQuantile,
         }
     }
+}
+
+/// The throughput that a CPU quota allows where it is the bottleneck.
+fn quota_per_s(model: &Model) -> Option<f64> {
+    let first = model.limits().into_iter().next();
+    first.filter(|limit| limit.kind == ResourceKind::CpuQuota).map(|limit| limit.per_s)
 }

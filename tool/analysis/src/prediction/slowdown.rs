@@ -6,41 +6,59 @@
 //! of a load-dependent station (Chandy, Herzog and Woo, IBM J. Res. Dev. 19(1), 1975; Lazowska, Zahorjan, Graham and Sevcik,
 //! *Quantitative System Performance*, 1984, chapter 8), and 1 / X is linear in the waiting to a power. Growth with the first
 //! power is what the coherency term of the universal scalability law stands for (Gunther, CMG 1993).
+//!
+//! The power may be 0: the bottleneck is slower by a share as soon as requests wait for it, however many. So are processors that
+//! a scheduler leaves idle for moments although somebody wants them. Their capacity is what they achieved while users queued, the
+//! weighted mean of the steps beyond that with the most throughput.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::model::{Model, Slow};
-use super::parts::{Parts, Point};
+use super::parts::{Figure, Parts, Point};
 use super::solved::{irregularity, misses};
+use crate::thresholds::{PLATEAU, SATURATED};
 
-/// How much longer a request takes at the bottleneck where some wait: `1 + growth (waiting - onset)^power` times.
+/// How much longer a request takes at the bottleneck where some wait: `1 + growth (waiting - onset)^power` times; with a power
+/// of 0, `1 + growth` times as soon as one waits beyond the onset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slowdown {
     /// So many requests may wait before it slows down.
     pub onset: f64,
     /// What the first one beyond adds, as a share of the time while nobody waits.
     pub growth: f64,
-    /// Below 1 further ones add less than the first, above 1 more.
+    /// Below 1 further ones add less than the first, above 1 more; where it is 0 they add nothing.
     pub power: f64,
 }
 
 impl Slowdown {
-    /// How many wait where a request takes twice as long.
+    /// How many wait where a request takes twice as long; `None` where further ones add nothing.
     #[must_use]
-    pub fn waiting_for_double(self) -> f64 {
-        self.onset + self.growth.powf(-self.power.recip())
+    pub fn waiting_for_double(self) -> Option<f64> {
+        (self.power > 0.0).then(|| self.onset + self.growth.powf(-self.power.recip()))
     }
 
     /// How much longer a request takes while so many wait, 1 or more.
     pub(super) fn factor(self, waiting: f64) -> f64 {
-        1.0 + self.growth * (waiting - self.onset).max(0.0).powf(self.power)
+        1.0 + self.growth * beyond(waiting - self.onset, self.power)
+    }
+
+    /// How much longer it takes with any number of them; `None` where there is no end to it.
+    pub(super) fn factor_max(self) -> Option<f64> {
+        (self.power <= 0.0).then_some(1.0 + self.growth)
     }
 
     /// The same where the waiting are shared by so many times as many servers.
     pub(super) fn shared(self, times: f64) -> Self {
         Self { onset: self.onset * times, growth: self.growth / times.powf(self.power), ..self }
     }
+}
+
+/// So many that wait beyond the onset, to a power. The first one is all that counts where further ones add nothing: a part of
+/// one, as where servers are no whole number, is a part of it.
+fn beyond(waiting: f64, power: f64) -> f64 {
+    let waiting = waiting.max(0.0);
+    if power > 0.0 { waiting.powf(power) } else { waiting.min(1.0) }
 }
 
 /// A slowdown at a station of so many servers.
@@ -67,10 +85,16 @@ pub(super) struct Shape {
 }
 
 /// Throughput of the last step below this share of the maximum has fallen.
-const FELL: f64 = crate::thresholds::PLATEAU;
+const FELL: f64 = PLATEAU;
 
-/// The powers that are tried.
-const POWERS: [f64; 3] = [0.5, 1.0, 2.0];
+/// So many standard errors below the maximum it is lower beyond chance, as for the plateau of a sweep.
+const BELOW: f64 = 2.6;
+
+/// The powers that are tried where throughput fell far.
+const POWERS: &[f64] = &[0.0, 0.5, 1.0, 2.0];
+
+/// The one where it fell little: of a tenth the steps hardly tell whether it goes on.
+const LEVEL: &[f64] = &[0.0];
 
 /// No more onsets than this are tried.
 const ONSETS_MAX: usize = 8;
@@ -84,26 +108,51 @@ const PASSES: usize = 3;
 /// No step is better known than this, as a share.
 const STEP_ERROR: f64 = 0.01;
 
-/// Users of the last step, and its throughput as a share of the maximum, where that has fallen.
+/// Users of the last step, and its throughput as a share of the maximum, where that has fallen: far, or beyond chance below the
+/// share that counts as saturated.
 pub(super) fn fell(parts: &Parts) -> Option<(u32, f64)> {
     let last = parts.points.last()?;
     let share = last.throughput_per_s.value / parts.throughput_max_per_s.value;
-    (share < FELL).then_some((last.users, share))
+    let has_fallen = share < FELL || (share < SATURATED && is_below(parts));
+    has_fallen.then_some((last.users, share))
 }
 
-/// The form with which the model is nearest to the steps; `None` where throughput did not fall, or none is nearer than no
-/// slowdown.
-pub(super) fn shape(parts: &Parts) -> Option<Shape> {
-    fell(parts)?;
+/// The step with the most throughput, as an index.
+fn most(parts: &Parts) -> Option<usize> {
     let rates = parts.points.iter().map(|point| point.throughput_per_s.value).enumerate();
-    let (most, _) = rates.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    rates.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(most, _)| most)
+}
+
+/// Whether the last step, or all beyond that with the most throughput together, are below the maximum beyond chance.
+fn is_below(parts: &Parts) -> bool {
+    let beyond = most(parts).and_then(|most| parts.points.get(most.saturating_add(1)..)).unwrap_or_default();
+    let max = parts.throughput_max_per_s;
+    let is_clear = |points: &[Point]| {
+        let weighted = points.iter().map(|point| {
+            let weight = variance(point.throughput_per_s).recip();
+            (weight, weight * point.throughput_per_s.value / max.value)
+        });
+        let (weight, sum) = weighted.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let error = (weight.recip() + variance(max)).sqrt();
+        1.0 - sum / weight > BELOW * error
+    };
+    let last = beyond.len().saturating_sub(1);
+    is_clear(beyond) || beyond.get(last..).is_some_and(is_clear)
+}
+
+/// The form with which the model is nearest to the steps; `None` where throughput did not fall beyond chance, or none is nearer
+/// than no slowdown.
+pub(super) fn shape(parts: &Parts) -> Option<Shape> {
+    let (_, share) = fell(parts).filter(|_| is_below(parts))?;
+    let powers = if share < FELL { POWERS } else { LEVEL };
+    let most = most(parts)?;
     let plain = Model::of(parts);
     let waiting = waiting(&plain, parts, parts.points.get(most..)?)?;
     let every = waiting.len().div_ceil(ONSETS_MAX).max(1);
     let (_, but_last) = waiting.split_last()?;
     let onsets = std::iter::once(0.0).chain(but_last.iter().copied().step_by(every));
-    let shapes =
-        onsets.flat_map(|onset| POWERS.map(|power| Shape { from: most.saturating_add(1), onset, power }));
+    let from = most.saturating_add(1);
+    let shapes = onsets.flat_map(|onset| powers.iter().map(move |&power| Shape { from, onset, power }));
     let missed = shapes.filter_map(|shape| Some((missed_by(slowing(parts, shape)?, parts), shape)));
     let known = missed.filter(|(missed, _)| missed.is_finite());
     let (nearest, shape) = known.min_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -128,10 +177,13 @@ fn slowing(parts: &Parts, shape: Shape) -> Option<Model> {
     let max = parts.throughput_max_per_s.value;
     // More than the others allow was not measured of any part, and would be taken for theirs as well.
     let most_per_s = (LIMIT_TIMES_MAX * max).min(model.others_allow_per_s(model.bottleneck(parts)?)).max(max);
+    // What is slower as soon as one waits does not show how fast it would be else: no less than it is given.
+    let given_per_s = model.given_per_s(model.bottleneck(parts)?).filter(|_| shape.power <= 0.0);
+    let unseen_per_s = given_per_s.unwrap_or(max).min(most_per_s).max(max);
     let mut by = Slowdown::default();
     for _ in 0..PASSES {
         let waiting = waiting(&model, parts, full)?;
-        let (limit_per_s, fitted) = fitted([max, most_per_s], full, &waiting, shape)?;
+        let (limit_per_s, fitted) = fitted([max, most_per_s, unseen_per_s], full, &waiting, shape)?;
         unslowed.throughput_max_per_s.value = limit_per_s;
         model = Model::of(&unslowed);
         by = fitted;
@@ -152,6 +204,11 @@ fn waiting(model: &Model, parts: &Parts, points: &[Point]) -> Option<Vec<f64>> {
     Some(points.iter().map(of).collect())
 }
 
+/// The relative variance of a figure of a step.
+fn variance(figure: Figure) -> f64 {
+    figure.error * figure.error + STEP_ERROR * STEP_ERROR
+}
+
 /// A step beyond the most throughput: the waiting to the power, the seconds per request, and what it counts for.
 struct Row {
     x: f64,
@@ -162,19 +219,20 @@ struct Row {
 impl Row {
     fn of(point: &Point, waiting: f64, shape: Shape) -> Self {
         let y = point.throughput_per_s.value.recip();
-        let error = point.throughput_per_s.error;
+        let x = beyond(waiting - shape.onset, shape.power);
         Self {
-            x: (waiting - shape.onset).max(0.0).powf(shape.power),
+            // Either somebody waits or nobody does: what lies between tells nothing of both ends.
+            x: if shape.power > 0.0 { x } else { x.round() },
             y,
-            weight: (error * error + STEP_ERROR * STEP_ERROR).recip() / (y * y),
+            weight: variance(point.throughput_per_s).recip() / (y * y),
         }
     }
 }
 
-/// The throughput of the bottleneck while nobody waits, within bounds, and its slowdown: weighted least squares of 1 / X.
-/// `None` where these steps show no fall.
+/// The throughput of the bottleneck while nobody waits, within bounds, and its slowdown: weighted least squares of 1 / X. The
+/// third bound is that throughput where the steps do not tell it. `None` where they show no fall.
 fn fitted(
-    [least_per_s, most_per_s]: [f64; 2],
+    [least_per_s, most_per_s, unseen_per_s]: [f64; 3],
     full: &[Point],
     waiting: &[f64],
     shape: Shape,
@@ -184,11 +242,10 @@ fn fitted(
     let sum = |of: &dyn Fn(&Row) -> f64| rows.iter().map(|row| row.weight * of(row)).sum::<f64>();
     let (weight, x, xx) = (sum(&|_| 1.0), sum(&|row| row.x), sum(&|row| row.x * row.x));
     let (y, xy) = (sum(&|row| row.y), sum(&|row| row.x * row.y));
-    let most_s = least_per_s.recip();
     let determinant = weight * xx - x * x;
     let is_known = determinant > 1e-9 * weight * xx;
-    let free_s = if is_known { (y * xx - x * xy) / determinant } else { most_s };
-    let free_s = free_s.max(most_per_s.recip()).min(most_s);
+    let free_s = if is_known { (y * xx - x * xy) / determinant } else { unseen_per_s.recip() };
+    let free_s = free_s.max(most_per_s.recip()).min(least_per_s.recip());
     let growth = (xy - free_s * x) / xx / free_s;
     let by = Slowdown { onset: shape.onset, growth, power: shape.power };
     (growth > 0.0 && growth.is_finite()).then_some((free_s.recip(), by))

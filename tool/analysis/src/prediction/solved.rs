@@ -5,6 +5,7 @@ use super::model::Model;
 use super::network::{Rates, served_per_s};
 use super::parts::{Parts, Point};
 use super::slowdown::Slowed;
+use crate::thresholds::SATURATED;
 
 /// A model with its rates computed.
 #[derive(Debug, Clone)]
@@ -16,18 +17,18 @@ pub(super) struct Solved {
     pub(super) limit_per_s: f64,
     pub(super) alone_us: f64,
     pub(super) irregularity: f64,
+    /// N* has this share of the maximum throughput.
+    pub(super) saturated: f64,
     pub(super) falling: Option<Falling>,
 }
 
-/// How a bottleneck slows down, and how long a request is elsewhere, microseconds.
+/// How a bottleneck slows down, what it serves per second while nobody waits, and how long a request is elsewhere, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Falling {
     pub(super) by: Slowed,
+    pub(super) per_s: f64,
     pub(super) elsewhere_us: f64,
 }
-
-/// Saturated: this share of the maximum.
-const SATURATED: f64 = crate::thresholds::SATURATED;
 
 /// No search for N* goes beyond so many users.
 pub(super) const USERS_MAX: u32 = 1_000_000;
@@ -44,17 +45,25 @@ impl Solved {
         let shared_us = f64::from(users) / self.limit_per_s * 1e6;
         let unslowed_us = (self.alone_us + self.think_us).max(shared_us);
         let constant_us = self.falling.map_or(unslowed_us, |of| self.slowed_us(of, users, unslowed_us));
-        if users > CHANCE_MAX && self.stations.as_ref().is_some_and(Rates::is_slowed) {
-            return (constant_us, constant_us);
+        if users > CHANCE_MAX
+            && let Some(rates) = self.slowed_stations()
+        {
+            let end_us = f64::from(users) / rates.end_per_s() * 1e6;
+            return (constant_us, end_us.max(constant_us));
         }
         let served = served_per_s(self.stations.as_ref(), self.delay_us + self.think_us, users);
         (constant_us, (f64::from(users) / served * 1e6).max(constant_us))
     }
 
+    /// All stations as one, where one of them slows down.
+    fn slowed_stations(&self) -> Option<&Rates> {
+        self.stations.as_ref().filter(|rates| rates.is_slowed())
+    }
+
     /// The cycle where times are constant, of a system that slows down. Those who are nowhere else wait at the bottleneck, whose
     /// time they make longer, which makes more of them wait: the fewest with which that ends.
     fn slowed_us(&self, of: Falling, users: u32, unslowed_us: f64) -> f64 {
-        let shared_us = f64::from(users) / self.limit_per_s * 1e6;
+        let shared_us = f64::from(users) / of.per_s * 1e6;
         let mut cycle_us = unslowed_us;
         for _ in 0..PASSES {
             let elsewhere = (of.elsewhere_us + self.think_us) / cycle_us;
@@ -84,13 +93,18 @@ impl Solved {
 
     /// The most throughput, with any number of users.
     pub(super) fn throughput_max_per_s(&self) -> f64 {
-        self.peak().map_or(self.limit_per_s, |(_, per_s)| per_s)
+        self.peak().map_or(self.level_per_s(), |(_, per_s)| per_s)
     }
 
-    /// Where a station slows down, the users with whom throughput is highest, to a tenth, and that. The highest is flat.
+    /// What throughput tends to, where no number of users that is tried shows it.
+    fn level_per_s(&self) -> f64 {
+        self.slowed_stations().map_or(self.limit_per_s, |rates| rates.end_per_s().min(self.limit_per_s))
+    }
+
+    /// Where a station slows down, the users with whom throughput is highest, to a tenth, and that. The highest is flat. `None`
+    /// where throughput still grows with the most users that are tried.
     fn peak(&self) -> Option<(u32, f64)> {
-        let is_slowed = self.stations.as_ref().is_some_and(Rates::is_slowed);
-        if !is_slowed && self.falling.is_none() {
+        if self.slowed_stations().is_none() && self.falling.is_none() {
             return None;
         }
         let more = |users: &u32| Some(users + (users / 10).max(1)).filter(|users| *users <= USERS_MAX);
@@ -103,14 +117,16 @@ impl Solved {
                 break;
             }
         }
-        Some((most, most_per_s))
+        let half = USERS_MAX / 2;
+        let grows = most > half && self.throughput_per_s(half) < SATURATED * most_per_s;
+        (!grows).then_some((most, most_per_s))
     }
 
     /// N*; `None` where no limit is known, or it is beyond [`USERS_MAX`].
     pub(super) fn users_at_saturation(&self) -> Option<u32> {
         let peak = self.peak();
-        let most_per_s = peak.map_or(self.limit_per_s, |(_, per_s)| per_s);
-        let is_full = |users: u32| self.throughput_per_s(users) >= SATURATED * most_per_s;
+        let most_per_s = peak.map_or(self.level_per_s(), |(_, per_s)| per_s);
+        let is_full = |users: u32| self.throughput_per_s(users) >= self.saturated * most_per_s;
         let (mut low, mut high) = match peak {
             Some((users, _)) => (0, users),
             None => doubled(is_full)?,

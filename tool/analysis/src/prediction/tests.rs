@@ -113,7 +113,7 @@ proptest! {
 }
 
 fn any_slowdown() -> impl Strategy<Value = Slowdown> {
-    (0.0..50.0f64, 1e-4..1.0f64, prop::sample::select(vec![0.5, 1.0, 2.0]))
+    (0.0..50.0f64, 1e-4..1.0f64, prop::sample::select(vec![0.0, 0.5, 1.0, 2.0]))
         .prop_map(|(onset, growth, power)| Slowdown { onset, growth, power })
 }
 
@@ -233,6 +233,94 @@ fn processors_that_slow_down_are_predicted_with_more_of_them() {
     }
 }
 
+/// Two processors that compute for 20 ms, longer by a share as soon as a request waits, with users who are elsewhere for another
+/// millisecond: exact for exponential times.
+fn hindered_processors_per_s(users: u32, think_us: f64, longer: f64) -> f64 {
+    let by = Slowdown { onset: 0.0, growth: longer, power: 0.0 };
+    let rates = Rates::of_servers(20_000.0, 2.0, 128).slowed(Slowed { by, servers: 2.0 });
+    served_per_s(Some(&rates), think_us + 1_000.0, users)
+}
+
+/// A sweep of them by users who do not think: the most is where nobody waits.
+fn hindered_processors(longer: f64) -> Parts {
+    let per_s = |users| hindered_processors_per_s(users, 0.0, longer);
+    let mut parts = parts(ResourceKind::Cpu, 20_000.0, 2, per_s(2), 21_000.0, 1);
+    parts.think_us = 0.0;
+    parts.tiers.truncate(1);
+    parts.devices.clear();
+    parts.hosts.clear();
+    parts.points =
+        [1, 2, 3, 4, 8, 16].map(|users| Point { users, throughput_per_s: figure(per_s(users)) }).to_vec();
+    parts
+}
+
+/// They serve 87 requests a second while users queue for them, and not the 95 of two users who never do.
+#[test]
+fn a_bottleneck_serves_what_it_did_while_users_queued() {
+    let parts = hindered_processors(0.15);
+    let mut model = slowdown::model(&parts, slowdown::shape(&parts));
+    model.irregularity = irregularity(&model, &parts).mean();
+    let solved = model.solved();
+    for point in parts.points.iter().filter(|point| point.users > 1) {
+        let (found, measured) = (solved.throughput_per_s(point.users), point.throughput_per_s.value);
+        assert!((found / measured - 1.0).abs() < 0.01, "{} users: {found} is not {measured}", point.users);
+    }
+    assert_eq!(solved.users_at_saturation(), Some(2));
+    Change::Think { think_us: 1e5 }.make(&mut model, &parts).expect("users who think");
+    let solved = model.solved();
+    for users in [64, 200, 3_000] {
+        let (found, exact) = (solved.throughput_per_s(users), hindered_processors_per_s(users, 1e5, 0.15));
+        assert!((found / exact - 1.0).abs() < 0.01, "{users} users: {found} is not {exact}");
+    }
+    assert!((solved.throughput_max_per_s() / 87.0 - 1.0).abs() < 0.03, "{}", solved.throughput_max_per_s());
+}
+
+/// Load and server share two processors, which allow a little less than the server's own work would: users wait for it all the
+/// same, and it serves 97 requests a second of 18 ms while they do.
+#[test]
+fn a_bottleneck_on_a_full_host_serves_what_it_did_while_users_queued() {
+    let mut parts = hindered_processors(0.15);
+    parts.hosts = vec![HostPart { on: None, cpu_us: figure(20_500.0), cores: 2.0 }];
+    let mut model = slowdown::model(&parts, slowdown::shape(&parts));
+    model.irregularity = irregularity(&model, &parts).mean();
+    scale(&mut model, "app.cpu", 0.9).expect("its own demand");
+    let solved = model.solved();
+    assert_eq!(solved.users_at_saturation(), Some(2), "with two users nobody waits");
+    Change::Think { think_us: 1e5 }.make(&mut model, &parts).expect("users who think");
+    for solved in [solved, model.solved()] {
+        for users in [64, 4_999, 5_002, 100_000] {
+            let found = solved.throughput_per_s(users);
+            assert!((found / 96.6 - 1.0).abs() < 0.02, "{users} users: {found}");
+        }
+    }
+}
+
+/// With users who think for a month no number that is tried keeps the processors busy.
+#[test]
+fn users_who_hardly_ever_come_do_not_saturate_a_bottleneck() {
+    let parts = hindered_processors(0.15);
+    let mut model = slowdown::model(&parts, slowdown::shape(&parts));
+    Change::Think { think_us: 2.6e12 }.make(&mut model, &parts).expect("users who think");
+    let solved = model.solved();
+    assert_eq!(solved.users_at_saturation(), None);
+    assert!((solved.throughput_max_per_s() / 87.0 - 1.0).abs() < 0.03, "{}", solved.throughput_max_per_s());
+}
+
+/// A fall that may be chance is none: the maximum is the mean of the plateau already.
+#[test]
+fn a_fall_that_is_not_clear_changes_nothing() {
+    let mut parts = hindered_processors(0.15);
+    assert!(slowdown::fell(&parts).is_some() && slowdown::shape(&parts).is_some());
+    parts.points.iter_mut().for_each(|point| point.throughput_per_s.error = 0.1);
+    assert!(slowdown::fell(&parts).is_none() && slowdown::shape(&parts).is_none());
+    let parts = hindered_processors(0.04);
+    assert!(slowdown::fell(&parts).is_none() && slowdown::shape(&parts).is_none());
+    let mut parts = hindered_processors(0.3);
+    assert!(slowdown::shape(&parts).is_some());
+    parts.points.iter_mut().for_each(|point| point.throughput_per_s.error = 0.2);
+    assert!(slowdown::fell(&parts).is_some() && slowdown::shape(&parts).is_none(), "far, and not clear");
+}
+
 #[test]
 fn throughput_that_does_not_fall_has_no_slowdown() {
     let mut parts = falling_lock();
@@ -267,6 +355,9 @@ fn constant_times_follow_the_asymptotes() {
         assert!((found / expected - 1.0).abs() < 1e-3, "{users}: {found}");
     }
     assert_eq!(solved.users_at_saturation(), Some(9));
+    // N / 9 ms is 778 per second with 7 users, and 667 with 6.
+    let sooner = Model { saturated: 0.75, ..model };
+    assert_eq!(sooner.solved().users_at_saturation(), Some(7));
 }
 
 /// Sixteen workers where four were the limit: processors are next, at 2 / 500 us.

@@ -29,6 +29,11 @@ impl Random {
         (self.next() % end.max(1) as u64) as usize
     }
 
+    /// From the exponential distribution with mean 1.
+    pub(crate) fn exponential(&mut self) -> f64 {
+        -self.share().ln()
+    }
+
     /// From the standard normal distribution (Box and Muller 1958).
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.share().ln()).sqrt();
@@ -45,6 +50,16 @@ mod tests {
         let mut random = Random::seeded(3);
         let drawn: std::collections::BTreeSet<usize> = (0..200).map(|_| random.below(5)).collect();
         assert!(drawn.into_iter().eq(0..5) && random.below(0) == 0);
+    }
+
+    #[test]
+    fn exponential_numbers_have_mean_1_and_variance_1() {
+        let mut random = Random::seeded(2);
+        let drawn: Vec<f64> = (0..20_000).map(|_| random.exponential()).collect();
+        let mean = drawn.iter().sum::<f64>() / 20_000.0;
+        let variance = drawn.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 20_000.0;
+        assert!(drawn.iter().all(|value| *value >= 0.0));
+        assert!((mean - 1.0).abs() < 0.03 && (variance - 1.0).abs() < 0.1, "{mean} {variance}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use analysis::prediction::{Change, CurvePoint, Prediction, Question, predict};
 use analysis::run::{Identity, ResourceKind, Run};
 
 use crate::measured::{Shown, Stops, app, database, sweep};
-use crate::simulated::{Seen, Station, System, Time};
+use crate::simulated::{Seen, Slowing, Station, System, Time};
 
 /// More servers than any test has users.
 const MANY: u32 = 100_000;
@@ -37,7 +37,7 @@ struct Case {
 
 fn system(think: Time, places: u32, inside: &[Station], outside: &[Station]) -> System {
     let (inside, outside) = (inside.to_vec(), outside.to_vec());
-    System { think, places, inside, outside, slowing: 0.0, kinds: Vec::new() }
+    System { think, places, inside, outside, slowing: Slowing::NOT, kinds: Vec::new() }
 }
 
 fn workers(workers: u32) -> Change {
@@ -225,6 +225,41 @@ fn users_at_saturation(system: &System, max_per_s: f64, near: u32) -> u32 {
     high
 }
 
+/// The 95th percentile that is predicted for so many users.
+fn p95(run: &Run, changes: &[Change], users: u32) -> Option<f64> {
+    let found = predicted(run, changes, users);
+    found.curve.iter().find(|point| point.asked).and_then(|point| point.p95_us).map(|of| of.value)
+}
+
+/// One user alone keeps the thread busy: N* is the first step, where loads before and after differ by rounding.
+#[test]
+fn percentiles_are_predicted_where_one_user_saturates() {
+    let of = |cpu_us: f64| system(NONE, MANY, &[], &[queue(1, Time::Constant(cpu_us)), delay(100.0)]);
+    let thread = Shown { identity: Identity::Thread(app()), demand_us: 1e4, capacity: 1.0, bits_per_s: None };
+    let stops = stops(ResourceKind::SingleThread, Identity::Thread(app()), None);
+    let run = sweep(&of(1e4), &[1, 2, 4], &[thread, cpu(1e4, 2.0)], &stops);
+    let changes = [demand("app.cpu", 0.5)];
+    let n = predicted(&run, &changes, 1).after.users_at_saturation.expect("N*");
+    assert!((n.value - 1.0).abs() < 1e-9, "{n:?}");
+    for users in [1, 2] {
+        let found = p95(&run, &changes, users).expect("a percentile");
+        let then = of(5e3).run(users, 99).quantile_us(0.95);
+        assert!((found / then - 1.0).abs() <= 0.25, "{users} users: {found} us, then {then}");
+    }
+    assert_eq!(p95(&run, &changes, 8), None, "twice the users of the last step");
+}
+
+/// How often a quota stops a request depends on how its periods fall on what the request computes.
+#[test]
+fn no_percentile_is_predicted_of_another_quota() {
+    let case = quota();
+    let run = sweep(&case.system, &case.users, &case.shown, &case.stops);
+    assert!(p95(&run, &[], 2).is_some());
+    for changes in [[cpus(1.0)], [demand("app.cpu", 0.5)], [think(1e5)]] {
+        assert_eq!(p95(&run, &changes, 1), None, "{changes:?}");
+    }
+}
+
 /// How far p95 and p99 are from what was predicted, where they were.
 fn tail_errors(point: &CurvePoint, measured: &Seen) -> [Option<f64>; 2] {
     [(point.p95_us, 0.95), (point.p99_us, 0.99)]
@@ -235,12 +270,15 @@ fn tail_errors(point: &CurvePoint, measured: &Seen) -> [Option<f64>; 2] {
 #[test]
 fn changed_systems_do_what_was_predicted() {
     let cases = [sleeping_pool(), computing_pool(), processors(), one_thread(), quota(), link(), lock()];
-    let (mut held, mut rows, mut wrong, mut tails) = (0, 0, Vec::new(), [Vec::<f64>::new(), Vec::new()]);
+    let (mut held, mut rows, mut wrong) = (0, 0, Vec::new());
+    let (mut tails, mut thinking) = ([Vec::<f64>::new(), Vec::new()], [Vec::<f64>::new(), Vec::new()]);
     for case in &cases {
         let run = sweep(&case.system, &case.users, &case.shown, &case.stops);
         for (change, changes, system) in &case.changes {
             let first = predicted(&run, changes, 1);
             let near = first.after.users_at_saturation.expect("N*").value as u32;
+            let thinks = changes.iter().any(|change| matches!(change, Change::Think { .. }));
+            let tails = if thinks { &mut thinking } else { &mut tails };
             let mut worst = 0.0f64;
             for users in [near.div_ceil(2), near, near * 2] {
                 let found = predicted(&run, changes, users);
@@ -276,6 +314,11 @@ fn changed_systems_do_what_was_predicted() {
         println!("{name}, where it is predicted: {errors:.2?}");
         let near = errors.iter().all(|error: &f64| error.abs() <= 0.25);
         assert!(errors.len() > 20 && near, "{name}: {errors:?}");
+    }
+    for ((name, most), errors) in [("p95", 0.25), ("p99", 0.35)].into_iter().zip(&thinking) {
+        println!("{name} with another think time: {errors:.2?}");
+        let near = errors.iter().all(|error: &f64| error.abs() <= most);
+        assert!(errors.len() >= 9 && near, "{name} with another think time: {errors:?}");
     }
     assert!(rows >= 12 && wrong.is_empty(), "{wrong:?}");
     assert!(f64::from(held) >= 0.9 * f64::from(rows), "N* within its interval {held} times of {rows}");

@@ -4,7 +4,7 @@ use analysis::prediction::{Caution, Change, Prediction, Question, predict};
 use analysis::run::{Identity, ResourceKind, Run};
 
 use crate::measured::{Shown, Stops, app, sweep};
-use crate::simulated::{Station, System, Time};
+use crate::simulated::{Slowing, Station, System, Time};
 
 /// Held for so long, and for 2 % more for each that waits for one lock; 10 ms are spent elsewhere.
 fn lock(think_us: f64, locks: u32, held_us: f64) -> System {
@@ -14,7 +14,7 @@ fn lock(think_us: f64, locks: u32, held_us: f64) -> System {
         places: locks,
         inside: vec![always(held_us)],
         outside: vec![always(1e4)],
-        slowing: 0.02 / f64::from(locks),
+        slowing: Slowing::ByEach(0.02 / f64::from(locks)),
         kinds: Vec::new(),
     }
 }

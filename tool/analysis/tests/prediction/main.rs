@@ -6,4 +6,5 @@ mod changes;
 mod falling;
 mod measured;
 mod mix;
+mod plateau;
 mod simulated;

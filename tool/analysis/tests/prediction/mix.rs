@@ -8,7 +8,7 @@ use analysis::run::{
 };
 
 use crate::measured::{Shown, Stops, app, sweep};
-use crate::simulated::{Kind, Seen, Station, System, Time};
+use crate::simulated::{Kind, Seen, Slowing, Station, System, Time};
 
 const KINDS: [&str; 2] = ["read", "write"];
 
@@ -97,7 +97,7 @@ fn sleeping_pool() -> Case {
             places: 4,
             inside: stations.to_vec(),
             outside: Vec::new(),
-            slowing: 0.0,
+            slowing: Slowing::NOT,
             kinds: kinds([vec![1.0, 1.0], vec![4.0, 4.0]]),
         },
         users: vec![1, 2, 3, 4, 8, 16],
@@ -121,7 +121,7 @@ fn processors() -> Case {
             places: MANY,
             inside: Vec::new(),
             outside: stations.to_vec(),
-            slowing: 0.0,
+            slowing: Slowing::NOT,
             kinds: kinds([vec![1.0, 1.0], vec![4.0, 1.0]]),
         },
         users: vec![1, 2, 4, 6, 8, 10, 12, 16, 32],

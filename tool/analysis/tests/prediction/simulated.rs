@@ -38,10 +38,31 @@ pub(crate) struct System {
     pub(crate) places: u32,
     pub(crate) inside: Vec<Station>,
     pub(crate) outside: Vec<Station>,
-    /// What each request that waits for a place adds to the time of those inside, as a share of it.
-    pub(crate) slowing: f64,
+    /// What waiting for a place adds to the time of those inside.
+    pub(crate) slowing: Slowing,
     /// The kinds of request; empty for one.
     pub(crate) kinds: Vec<Kind>,
+}
+
+/// How much longer the stations inside take, as a share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Slowing {
+    /// For each request that waits for a place.
+    ByEach(f64),
+    /// For those that had to wait for theirs.
+    OfThose(f64),
+}
+
+impl Slowing {
+    pub(crate) const NOT: Self = Self::ByEach(0.0);
+
+    fn share(self, waiting: usize, has_waited: bool) -> f64 {
+        match self {
+            Self::ByEach(share) => share * waiting as f64,
+            Self::OfThose(share) if has_waited => share,
+            Self::OfThose(_) => 0.0,
+        }
+    }
 }
 
 /// A kind of request: how often it comes, and what the times of the stations are multiplied by, first those inside.
@@ -208,8 +229,10 @@ impl Run<'_> {
     fn serve(&mut self, user: usize, at: usize) {
         self.busy[at] += 1;
         self.requests[user].at = at;
-        let waiting = if at < self.system.inside.len() { self.outside_places.len() as f64 } else { 0.0 };
-        let longer = 1.0 + self.system.slowing * waiting;
+        let is_inside = at < self.system.inside.len();
+        let waiting = if is_inside { self.outside_places.len() } else { 0 };
+        let has_waited = is_inside && self.now_us > self.requests[user].begun_us;
+        let longer = 1.0 + self.system.slowing.share(waiting, has_waited);
         let kind = self.system.kinds.get(self.requests[user].kind);
         let of_kind = kind.map_or(1.0, |kind| kind.times[at]);
         let time_us = self.stations[at].time.draw_us(&mut self.random) * longer * of_kind;

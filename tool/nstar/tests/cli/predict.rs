@@ -57,6 +57,26 @@ fn what_the_run_does_not_bear_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_thing_that_is_changed_twice_is_refused_and_several_changes_are_cautioned() {
+    let place = Place::beside_others();
+    place.write("run.json", RUN);
+    let predict = |args: &[&str]| place.nstar(["predict", "run.json"].iter().chain(args)).run();
+    let (cpus, less) = (["--cpus", "nginx worker=2"], ["--demand", "nginx worker.cpu=-30%"]);
+    let twice = |one: [&str; 2], two: [&str; 2], said: &str| {
+        predict(&[one, two].concat()).exits(2).complains(said);
+    };
+    twice(cpus, ["--cpus", "nginx worker=4"], "--cpus is given twice for 'nginx worker'");
+    twice(less, less, "--demand is given twice for 'nginx worker.cpu'");
+    twice(["--add-server", "1"], ["--add-server", "2"], "--add-server is given twice");
+    twice(["--add-server", "1"], ["--add-server", "nginx worker=2"], "what may be the same servers");
+    twice(["--link", "1Gbit"], ["--link", "lo=2Gbit"], "what may be the same link");
+    twice(["--think", "1ms"], ["--think", "2ms"], "--think");
+    predict(&[cpus, less].concat()).exits(0).says("Caution: What 2 changes at once do to one another");
+    let one = predict(&["--cpus", "nginx worker=2", "-j"]).exits(0);
+    assert!(!one.stdout.contains("several-changes"), "{}", one.stdout);
+}
+
+#[test]
 fn a_goal_for_p95_is_answered_and_a_file_that_lacks_it_is_told() {
     let place = Place::beside_others();
     place.write("run.json", RUN);

@@ -137,13 +137,23 @@ pub(crate) fn model(of: &Prediction) -> String {
     )
 }
 
-/// How its bottleneck slows down, after a space: as many waiting requests as double the time of one.
+/// How its bottleneck slows down, after a space: as many waiting requests as double the time of one, or by how much it is slower
+/// however many wait.
 fn slowdown(of: Slowdown) -> String {
-    let doubled = of.waiting_for_double();
-    format!(
-        " The bottleneck takes longer the more requests wait for it, twice as long with about {}.",
-        number::about(doubled)
-    )
+    match of.waiting_for_double() {
+        Some(doubled) => format!(
+            " The bottleneck takes longer the more requests wait for it, twice as long with about {}.",
+            number::about(doubled)
+        ),
+        None if of.onset < 1.0 => {
+            format!(" The bottleneck takes {} longer while requests wait for it.", number::percent(of.growth))
+        }
+        None => format!(
+            " The bottleneck takes {} longer while more than about {} requests wait for it.",
+            number::percent(of.growth),
+            number::about(of.onset)
+        ),
+    }
 }
 
 /// What became of the goal.
@@ -207,6 +217,10 @@ pub(crate) fn caution(of: &Caution) -> String {
         Caution::OtherThinkTime => {
             "How regularly users come who think for another time is not known; the intervals allow for it.".to_owned()
         }
+        Caution::SeveralChanges { changes } => format!(
+            "What {} changes at once do to one another was not measured: it is what the model makes of them.",
+            number::count((*changes).into())
+        ),
         Caution::SharedWithLoad => {
             "The processors of that host carry whatever else ran there, the load generator too where it was on it.".to_owned()
         }
@@ -271,9 +285,10 @@ pub(crate) fn refusal(of: &Refusal) -> String {
         Refusal::NoServer => {
             "this run observed no process of the server, so that there is nothing to add another of".into()
         }
+        Refusal::NamedTwice { change } => twice(change),
         Refusal::NoQuantile => "the percentile of the goal cannot be had from this run: its ratio to the mean is known only between \
-             the steps that were measured with enough responses for it, for the bottleneck, the think time and the mix of requests \
-             that they had; ask for the mean"
+             the steps that were measured with enough responses for it, for the bottleneck, the CPU quota, the think time and the \
+             mix of requests that they had; ask for the mean"
             .into(),
         Refusal::QuantileNotKept { percentile, kept } => format!(
             "this run file has no {percentile}, as it was written before nstar kept that; sweep again (nstar sweep URL -o FILE) and \
@@ -281,6 +296,25 @@ pub(crate) fn refusal(of: &Refusal) -> String {
             kept.join(", ")
         ),
         Refusal::Mix(why) => no_mix(why),
+    }
+}
+
+/// Which flag changes one thing twice.
+fn twice(of: &Change) -> String {
+    let named =
+        |flag: &str, name: &str| format!("{flag} is given twice for '{name}': only one of both can hold");
+    let unnamed = |flag: &str, what: &str| {
+        format!("{flag} is given twice for what may be the same {what}: give it once, or name each of them")
+    };
+    match of {
+        Change::Cpus { name, .. } => named("--cpus", name),
+        Change::Demand { of, .. } => named("--demand", of),
+        Change::Workers { name, .. } => named("--workers", name),
+        Change::UpstreamDelay { name, .. } => named("--upstream-delay", name),
+        Change::Link { .. } => unnamed("--link", "link"),
+        Change::AddServer { .. } => unnamed("--add-server", "servers"),
+        Change::Think { .. } => "--think is given twice: only one of both can hold".into(),
+        Change::Mix { .. } => "--mix is given twice: only one of both can hold".into(),
     }
 }
 
