@@ -12,13 +12,16 @@
 //! SOSP 2015) turned round, for programs that cannot be changed: they speed a line of code up by slowing all others down.
 //!
 //! What goes on while processes are stopped shows in no tier: a device, a timer, a quota, another host, or shared processors
-//! whose time the other tiers use up.
+//! whose time the other tiers use up. Two of these have a limit that can be lowered by a tenth in place of that: the processor
+//! time that processes may use, and the rate of a link ([`SlowedBy`]). It is the limit that is lowered and never what is used:
+//! by the utilisation law (X = U / D) throughput follows whatever is held below what a tier uses, the bottleneck or not. So the
+//! share is that of the limit, and a limit with more slack than it lost has elasticity 0.
 
 use std::mem::swap;
 
 use crate::run::{
     Bottleneck, Confirmation, ConfirmationAnswer, Doubt, Explanation, Identity, LeftAlone, Probability,
-    Processes, ResourceKind, SlowedTier, TellApart, Verdict,
+    Processes, ResourceKind, Slowable, SlowedBy, SlowedTier, TellApart, Verdict,
 };
 use crate::statistics::mean::{half_width, mean};
 use crate::verdict::{Tried, undecided};
@@ -40,7 +43,7 @@ pub struct Block {
     pub full: Stretch,
     /// With the tier slowed.
     pub slowed: Stretch,
-    /// Share of the latter for which the tier was stopped, 0 to 1.
+    /// Share of the latter for which the tier was stopped, or by which its limit was lower, 0 to 1.
     pub stopped_share: f64,
 }
 
@@ -69,15 +72,26 @@ pub struct Trial {
     /// How long it took, seconds.
     pub elapsed_s: f64,
     /// The tiers that were slowed.
-    pub tiers: Vec<(Processes, Vec<Block>)>,
+    pub tiers: Vec<Slowed>,
     /// Tiers that were left alone.
     pub left_alone: Vec<LeftAlone>,
 }
 
+/// What was measured with one tier slowed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Slowed {
+    /// The tier.
+    pub tier: Slowable,
+    /// By what means it was slowed.
+    pub by: SlowedBy,
+    /// The measurements.
+    pub blocks: Vec<Block>,
+}
+
 /// The elasticity of throughput to the tier's speed from its blocks. `None` with fewer than three.
-pub fn slowed_tier(processes: &Processes, blocks: &[Block]) -> Option<SlowedTier> {
+pub fn slowed_tier(of: &Slowed) -> Option<SlowedTier> {
     let slowed: Vec<&Block> =
-        blocks.iter().filter(|block| (0.001..0.999).contains(&block.stopped_share)).collect();
+        of.blocks.iter().filter(|block| (0.001..0.999).contains(&block.stopped_share)).collect();
     if slowed.len() < BLOCKS_MIN {
         return None;
     }
@@ -87,7 +101,8 @@ pub fn slowed_tier(processes: &Processes, blocks: &[Block]) -> Option<SlowedTier
     let (elasticity, half) = (mean(&each), half_width(&each, 0.95));
     let shares: Vec<f64> = slowed.iter().map(|block| block.stopped_share).collect();
     Some(SlowedTier {
-        processes: processes.clone(),
+        tier: of.tier.clone(),
+        by: of.by,
         stopped_share: mean(&shares),
         elasticity,
         elasticity_ci: [elasticity - half, elasticity + half],
@@ -96,19 +111,20 @@ pub fn slowed_tier(processes: &Processes, blocks: &[Block]) -> Option<SlowedTier
 
 /// Tests the verdict: what the trial says of it, which makes it surer or doubtful.
 pub fn confirm(verdict: &mut Verdict, trial: &Trial) -> Confirmation {
-    let mut tiers: Vec<SlowedTier> =
-        trial.tiers.iter().filter_map(|(processes, blocks)| slowed_tier(processes, blocks)).collect();
+    let mut tiers: Vec<SlowedTier> = trial.tiers.iter().filter_map(slowed_tier).collect();
     tiers.sort_by(|a, b| b.elasticity.total_cmp(&a.elasticity));
     let Trial { users, elapsed_s, ref left_alone, .. } = *trial;
-    let answer = answer(holder(&verdict.bottleneck), &tiers, left_alone);
+    let answer = answer(&verdict.bottleneck, &tiers, left_alone);
     match &answer {
         ConfirmationAnswer::Confirmed => weigh(&mut verdict.bottleneck, &tiers),
-        ConfirmationAnswer::Elsewhere { processes } => {
+        ConfirmationAnswer::Elsewhere(tier) => {
             weigh(&mut verdict.bottleneck, &tiers);
-            verdict.doubts.push(Doubt::NotConfirmed { processes: processes.clone() });
+            verdict.doubts.push(Doubt::NotConfirmed(tier.clone()));
         }
-        ConfirmationAnswer::Found { processes } => found(&mut verdict.bottleneck, processes),
-        ConfirmationAnswer::Shared | ConfirmationAnswer::Nothing | ConfirmationAnswer::Open => {}
+        ConfirmationAnswer::Found(tier) => found(&mut verdict.bottleneck, tier),
+        // It says nothing of what goes on while processes are stopped, and all of a limit that was lowered.
+        ConfirmationAnswer::Nothing => weigh(&mut verdict.bottleneck, &with_lower_limit(&tiers)),
+        ConfirmationAnswer::Shared | ConfirmationAnswer::Open => {}
     }
     Confirmation { users, elapsed_s, tiers, left_alone: left_alone.clone(), answer }
 }
@@ -117,10 +133,10 @@ pub fn confirm(verdict: &mut Verdict, trial: &Trial) -> Confirmation {
 /// them do. What may be the matter within one tier is no reason, as slowing it does not tell.
 pub fn is_called_for(bottleneck: &Bottleneck) -> bool {
     let held = !matches!(bottleneck.kind, ResourceKind::None | ResourceKind::Generator);
-    let open = match (&bottleneck.identity, holder(bottleneck)) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some(_), Some(holder)) => share_of(bottleneck, holder) < SURE,
+    let open = match bottleneck.identity.as_ref().map(Identity::processes) {
+        None => true,
+        Some(None) => false,
+        Some(Some(holder)) => share_of(bottleneck, holder) < SURE,
     };
     held && open
 }
@@ -131,23 +147,19 @@ pub fn carry(verdict: &mut Verdict, shown: &Confirmation) {
     let bottleneck = &mut verdict.bottleneck;
     let told = matches!(
         shown.answer,
-        ConfirmationAnswer::Confirmed
-            | ConfirmationAnswer::Elsewhere { .. }
-            | ConfirmationAnswer::Found { .. }
+        ConfirmationAnswer::Confirmed | ConfirmationAnswer::Elsewhere(_) | ConfirmationAnswer::Found(_)
     );
     // No tier that is followed speaks against a device: while its processes are stopped, nobody asks anything of it.
-    if !told || (bottleneck.identity.is_some() && holder(bottleneck).is_none()) {
+    if !told || (bottleneck.identity.is_some() && holder(bottleneck, &shown.tiers).is_none()) {
         return;
     }
     if bottleneck.kind != ResourceKind::Unknown {
         weigh(bottleneck, &shown.tiers);
         most_probable_first(bottleneck);
     }
-    match answer(holder(bottleneck), &shown.tiers, &shown.left_alone) {
-        ConfirmationAnswer::Elsewhere { processes } => {
-            verdict.doubts.push(Doubt::NotConfirmed { processes });
-        }
-        ConfirmationAnswer::Found { processes } => found(bottleneck, &processes),
+    match answer(bottleneck, &shown.tiers, &shown.left_alone) {
+        ConfirmationAnswer::Elsewhere(tier) => verdict.doubts.push(Doubt::NotConfirmed(tier)),
+        ConfirmationAnswer::Found(tier) => found(bottleneck, &tier),
         _ => {}
     }
     let pair = !verdict
@@ -158,9 +170,25 @@ pub fn carry(verdict: &mut Verdict, shown: &Confirmation) {
     verdict.doubts.extend(undecided(&verdict.bottleneck, Tried { pair, slowed: true }));
 }
 
-/// The processes that hold the bottleneck, where it is theirs.
-fn holder(bottleneck: &Bottleneck) -> Option<&Processes> {
-    bottleneck.identity.as_ref().and_then(Identity::processes)
+/// What holds the bottleneck, where it is processes or was slowed itself.
+fn holder<'a>(bottleneck: &'a Bottleneck, tiers: &[SlowedTier]) -> Option<&'a Identity> {
+    let was_slowed = |of: &Identity| tiers.iter().any(|slowed| slowed.tier.is(of));
+    bottleneck.identity.as_ref().filter(|of| of.processes().is_some() || was_slowed(of))
+}
+
+/// Those of which a limit was lowered.
+fn with_lower_limit(tiers: &[SlowedTier]) -> Vec<SlowedTier> {
+    tiers.iter().filter(|slowed| slowed.by != SlowedBy::Stopping).cloned().collect()
+}
+
+/// Whether slowing by these means tells anything of a limit of this kind. Processes that are stopped for a part of the time
+/// use up their quota all the same, and a limit that is lower tells of itself alone.
+fn tells(by: SlowedBy, kind: ResourceKind) -> bool {
+    match by {
+        SlowedBy::Stopping => kind != ResourceKind::CpuQuota,
+        SlowedBy::Quota => matches!(kind, ResourceKind::CpuQuota | ResourceKind::Cpu),
+        SlowedBy::Rate => kind == ResourceKind::Network,
+    }
 }
 
 /// How probable it is that these processes hold the bottleneck, whatever is the matter with them.
@@ -168,15 +196,15 @@ fn share_of(bottleneck: &Bottleneck, processes: &Processes) -> f64 {
     let said = (bottleneck.identity.as_ref(), bottleneck.confidence);
     let others = bottleneck.alternatives.iter().map(|other| (other.identity.as_ref(), other.probability));
     let is_theirs = |identity: Option<&Identity>| {
-        identity.and_then(Identity::processes).is_some_and(|of| same(of, processes))
+        identity.and_then(Identity::processes).is_some_and(|of| of.are(processes))
     };
     let theirs = std::iter::once(said).chain(others).filter(|(identity, _)| is_theirs(*identity));
     theirs.map(|(_, probability)| probability.share()).sum()
 }
 
 /// Names the tier that throughput follows where nothing was named.
-fn found(bottleneck: &mut Bottleneck, processes: &Processes) {
-    bottleneck.identity.get_or_insert_with(|| Identity::Processes(processes.clone()));
+fn found(bottleneck: &mut Bottleneck, tier: &Slowable) {
+    bottleneck.identity.get_or_insert_with(|| tier.identity());
 }
 
 /// Says what is most probable now, and as an alternative what was said before.
@@ -194,20 +222,20 @@ fn most_probable_first(bottleneck: &mut Bottleneck) {
     }
 }
 
-/// Weighs what the bottleneck may be by what the tier that holds it did. Explanations within one tier stay as probable
-/// against each other as they were.
+/// Weighs what the bottleneck may be by what the tier that holds it did. Explanations within one tier of which that tells
+/// stay as probable against each other as they were.
 fn weigh(bottleneck: &mut Bottleneck, tiers: &[SlowedTier]) {
-    let ratio = |identity: Option<&Identity>| {
-        let of = identity.and_then(Identity::processes);
-        let tier = of.and_then(|of| tiers.iter().find(|tier| same(of, &tier.processes)));
-        match tier {
+    let ratio = |kind: ResourceKind, identity: Option<&Identity>| {
+        let slowed = identity.and_then(|of| tiers.iter().find(|slowed| slowed.tier.is(of)));
+        match slowed.filter(|slowed| tells(slowed.by, kind)) {
             Some(tier) if follows(tier) => LIKELIER,
             Some(tier) if has_slack(tier) => 1.0 / LIKELIER,
             _ => 1.0,
         }
     };
-    let said = bottleneck.confidence.share() * ratio(bottleneck.identity.as_ref());
-    let weighed = |other: &Explanation| other.probability.share() * ratio(other.identity.as_ref());
+    let said = bottleneck.confidence.share() * ratio(bottleneck.kind, bottleneck.identity.as_ref());
+    let weighed =
+        |other: &Explanation| other.probability.share() * ratio(other.kind, other.identity.as_ref());
     let others: Vec<f64> = bottleneck.alternatives.iter().map(weighed).collect();
     let told: f64 = bottleneck.alternatives.iter().map(|other| other.probability.share()).sum();
     let untold = (1.0 - bottleneck.confidence.share() - told).max(0.0);
@@ -228,28 +256,34 @@ fn has_slack(tier: &SlowedTier) -> bool {
     tier.elasticity_ci[1] < FOLLOWS
 }
 
-/// Whether two describe the same tier; the numbers of its processes may have changed.
-fn same(a: &Processes, b: &Processes) -> bool {
-    (a.role, &a.name, &a.on) == (b.role, &b.name, &b.on)
-}
-
-fn answer(holder: Option<&Processes>, tiers: &[SlowedTier], left_alone: &[LeftAlone]) -> ConfirmationAnswer {
+fn answer(bottleneck: &Bottleneck, tiers: &[SlowedTier], left_alone: &[LeftAlone]) -> ConfirmationAnswer {
+    let holder = holder(bottleneck, tiers);
     let followed: Vec<&SlowedTier> = tiers.iter().filter(|tier| follows(tier)).collect();
-    let is_holder = |tier: &SlowedTier| holder.is_some_and(|holder| same(holder, &tier.processes));
+    let is_holder = |slowed: &SlowedTier| holder.is_some_and(|of| slowed.tier.is(of));
     let holder_has_slack = tiers.iter().any(|tier| is_holder(tier) && has_slack(tier));
+    let is_shown = |slowed: &SlowedTier| is_holder(slowed) && tells(slowed.by, bottleneck.kind);
     match followed.as_slice() {
-        [] if tiers.is_empty() || !left_alone.is_empty() => ConfirmationAnswer::Open,
+        [] if tiers.is_empty() || left_alone.iter().any(|one| is_untested(one, tiers)) => {
+            ConfirmationAnswer::Open
+        }
         [] if tiers.iter().all(has_slack) => ConfirmationAnswer::Nothing,
-        [one] if is_holder(one) && tiers.iter().all(|tier| is_holder(tier) || apart(one, tier)) => {
+        [one] if is_shown(one) && tiers.iter().all(|tier| is_holder(tier) || apart(one, tier)) => {
             ConfirmationAnswer::Confirmed
         }
         [one] if holder.is_none() && tiers.iter().all(|tier| tier == *one || apart(one, tier)) => {
-            ConfirmationAnswer::Found { processes: one.processes.clone() }
+            ConfirmationAnswer::Found(one.tier.clone())
         }
-        [one, ..] if holder_has_slack => ConfirmationAnswer::Elsewhere { processes: one.processes.clone() },
+        [one, ..] if holder_has_slack => ConfirmationAnswer::Elsewhere(one.tier.clone()),
         [_, _, ..] if followed.iter().any(|tier| is_holder(tier)) => ConfirmationAnswer::Shared,
         _ => ConfirmationAnswer::Open,
     }
+}
+
+/// Whether nothing is known of processes that were left alone. A link, or a quota of processes that were stopped, is among what
+/// goes on meanwhile.
+fn is_untested(left_alone: &LeftAlone, tiers: &[SlowedTier]) -> bool {
+    let LeftAlone { tier, .. } = left_alone;
+    tier.link.is_none() && !tiers.iter().any(|slowed| slowed.tier.is(&tier.identity()))
 }
 
 /// Whether the second is certainly less decisive than the first.
@@ -281,6 +315,14 @@ mod tests {
         noise.iter().map(block).collect()
     }
 
+    fn slowed(of: impl Into<Slowable>, by: SlowedBy, share: f64) -> Slowed {
+        Slowed { tier: of.into(), by, blocks: blocks(share) }
+    }
+
+    fn stopped(name: &str, share: f64) -> Slowed {
+        slowed(tier(name), SlowedBy::Stopping, share)
+    }
+
     fn verdict_of(holder: &str) -> Verdict {
         let mut verdict = Verdict::default();
         verdict.bottleneck.kind = ResourceKind::Lock;
@@ -290,24 +332,25 @@ mod tests {
     }
 
     fn trial(shares: &[(&str, f64)]) -> Trial {
-        let tiers = shares.iter().map(|(name, share)| (tier(name), blocks(*share))).collect();
+        trial_of(shares.iter().map(|(name, share)| stopped(name, *share)).collect())
+    }
+
+    fn trial_of(tiers: Vec<Slowed>) -> Trial {
         Trial { users: 16, tiers, ..Trial::default() }
     }
 
     #[test]
     fn time_that_is_lost_for_good_has_elasticity_one_and_slack_none() {
-        let found = slowed_tier(&tier("back"), &blocks(0.1)).unwrap();
+        let found = slowed_tier(&stopped("back", 0.1)).unwrap();
         assert!((found.elasticity - 1.0).abs() < 0.02, "{found:?}");
         let [low, high] = found.elasticity_ci;
         assert!(low < 1.0 && 1.0 < high && high - low < 0.2, "{found:?}");
-        assert!(slowed_tier(&tier("front"), &blocks(0.0)).unwrap().elasticity.abs() < 0.02);
-        assert_eq!(
-            slowed_tier(&tier("front"), &blocks(0.0)[..2]),
-            None,
-            "two blocks do not tell how they scatter"
-        );
-        let never = [Block { stopped_share: 0.0, ..Block::default() }; 5];
-        assert_eq!(slowed_tier(&tier("front"), &never), None);
+        let mut front = stopped("front", 0.0);
+        assert!(slowed_tier(&front).unwrap().elasticity.abs() < 0.02);
+        front.blocks.truncate(2);
+        assert_eq!(slowed_tier(&front), None, "two blocks do not tell how they scatter");
+        front.blocks = vec![Block { stopped_share: 0.0, ..Block::default() }; 5];
+        assert_eq!(slowed_tier(&front), None);
     }
 
     #[test]
@@ -315,7 +358,7 @@ mod tests {
         let mut verdict = verdict_of("back");
         let confirmation = confirm(&mut verdict, &trial(&[("front", 0.0), ("back", 0.1)]));
         assert_eq!(confirmation.answer, ConfirmationAnswer::Confirmed);
-        assert_eq!(confirmation.tiers[0].processes.name, "back", "the most decisive comes first");
+        assert_eq!(confirmation.tiers[0].tier.processes.name, "back", "the most decisive comes first");
         assert!(
             (verdict.bottleneck.confidence.share() - 12.0 / 12.4).abs() < 1e-9,
             "{:?}",
@@ -340,9 +383,8 @@ mod tests {
     fn a_holder_with_slack_makes_the_verdict_doubtful() {
         let mut verdict = verdict_of("front");
         let confirmation = confirm(&mut verdict, &trial(&[("front", 0.0), ("back", 0.1)]));
-        let elsewhere = ConfirmationAnswer::Elsewhere { processes: tier("back") };
-        assert_eq!(confirmation.answer, elsewhere);
-        assert_eq!(verdict.doubts, [Doubt::NotConfirmed { processes: tier("back") }]);
+        assert_eq!(confirmation.answer, ConfirmationAnswer::Elsewhere(tier("back").into()));
+        assert_eq!(verdict.doubts, [Doubt::NotConfirmed(tier("back").into())]);
         assert!(verdict.bottleneck.confidence < Probability::new(0.1), "{:?}", verdict.bottleneck);
     }
 
@@ -366,7 +408,7 @@ mod tests {
     fn a_tier_is_found_where_the_verdict_named_none() {
         let mut verdict = Verdict::default();
         let confirmation = confirm(&mut verdict, &trial(&[("front", 0.0), ("back", 0.1)]));
-        assert_eq!(confirmation.answer, ConfirmationAnswer::Found { processes: tier("back") });
+        assert_eq!(confirmation.answer, ConfirmationAnswer::Found(tier("back").into()));
         assert_eq!(verdict.bottleneck.identity, Some(Identity::Processes(tier("back"))));
     }
 
@@ -389,9 +431,94 @@ mod tests {
     fn a_tier_that_was_left_alone_leaves_it_open() {
         let mut verdict = verdict_of("back");
         let mut trial = trial(&[("front", 0.0)]);
-        trial.left_alone = vec![LeftAlone { processes: tier("back"), reason: LeftAloneReason::OtherUser }];
+        trial.left_alone = vec![LeftAlone { tier: tier("back").into(), reason: LeftAloneReason::OtherUser }];
         assert_eq!(confirm(&mut verdict, &trial).answer, ConfirmationAnswer::Open);
         assert!(verdict.doubts.is_empty());
+    }
+
+    fn quota_of(holder: &str) -> Verdict {
+        let mut verdict = verdict_of(holder);
+        verdict.bottleneck.kind = ResourceKind::CpuQuota;
+        verdict.bottleneck.identity = Some(Identity::Quota(tier(holder)));
+        verdict.bottleneck.alternatives = vec![explanation(holder, 0.3)];
+        verdict
+    }
+
+    /// Of a lock of the same processes it says nothing.
+    #[test]
+    fn a_quota_is_confirmed_by_lowering_it() {
+        let mut verdict = quota_of("back");
+        let lower = slowed(tier("back"), SlowedBy::Quota, 0.1);
+        let shown = confirm(&mut verdict, &trial_of(vec![stopped("front", 0.0), lower]));
+        assert_eq!((shown.answer, shown.tiers[0].by), (ConfirmationAnswer::Confirmed, SlowedBy::Quota));
+        let Bottleneck { confidence, alternatives, .. } = &verdict.bottleneck;
+        let odds = confidence.share() / alternatives[0].probability.share();
+        assert!((odds - 40.0).abs() < 1e-9, "{verdict:?}");
+    }
+
+    #[test]
+    fn a_quota_that_may_be_lower_without_harm_is_not_the_limit() {
+        let mut verdict = quota_of("back");
+        let lower = slowed(tier("back"), SlowedBy::Quota, 0.0);
+        let shown = confirm(&mut verdict, &trial_of(vec![stopped("front", 0.0), lower]));
+        assert_eq!(shown.answer, ConfirmationAnswer::Nothing);
+        assert!(verdict.bottleneck.confidence < Probability::new(0.1), "{verdict:?}");
+        assert!(verdict.bottleneck.alternatives[0].probability > Probability::new(0.6), "{verdict:?}");
+    }
+
+    /// What is stopped for a part of the time spends its quota all the same.
+    #[test]
+    fn stopping_processes_says_nothing_of_their_quota() {
+        let mut verdict = quota_of("back");
+        let shown = confirm(&mut verdict, &trial(&[("front", 0.0), ("back", 0.1)]));
+        assert_eq!(shown.answer, ConfirmationAnswer::Open);
+        let mut verdict = quota_of("back");
+        let mut slack = trial(&[("front", 0.0), ("back", 0.0)]);
+        // That the quota stayed as it was leaves nothing open that stopping would tell.
+        let reason = LeftAloneReason::QuotaNeedsRoot;
+        slack.left_alone = vec![LeftAlone { tier: tier("back").into(), reason }];
+        assert_eq!(confirm(&mut verdict, &slack).answer, ConfirmationAnswer::Nothing);
+        assert!((verdict.bottleneck.confidence.share() - 0.6).abs() < 1e-9, "{verdict:?}");
+    }
+
+    #[test]
+    fn a_link_is_confirmed_or_refuted_like_a_tier() {
+        let identity = Identity::Link { name: "eth0".into(), on: None };
+        let link = || Slowable::of(&identity).unwrap();
+        let of_link = |share: f64, front: f64| {
+            let mut verdict = verdict_of("front");
+            verdict.bottleneck.kind = ResourceKind::Network;
+            verdict.bottleneck.identity = Some(identity.clone());
+            let lower = slowed(link(), SlowedBy::Rate, share);
+            let shown = confirm(&mut verdict, &trial_of(vec![stopped("front", front), lower]));
+            (shown.answer, verdict.bottleneck.confidence)
+        };
+        let (answer, sure) = of_link(0.1, 0.0);
+        assert_eq!(answer, ConfirmationAnswer::Confirmed);
+        assert!(sure > Probability::new(0.9), "{sure:?}");
+        let (answer, sure) = of_link(0.0, 0.1);
+        assert_eq!(answer, ConfirmationAnswer::Elsewhere(tier("front").into()));
+        assert!(sure < Probability::new(0.1), "{sure:?}");
+        // It may also be what a verdict on processes overlooked.
+        let mut wrong = verdict_of("front");
+        let lower = slowed(link(), SlowedBy::Rate, 0.1);
+        let shown = confirm(&mut wrong, &trial_of(vec![stopped("front", 0.0), lower]));
+        assert_eq!(shown.answer, ConfirmationAnswer::Elsewhere(link()));
+        assert_eq!(wrong.doubts, [Doubt::NotConfirmed(link())]);
+    }
+
+    /// A link of the same name on another host is another, and so is one that nobody may shape.
+    #[test]
+    fn only_the_link_that_was_slowed_is_told_of() {
+        let mut verdict = verdict_of("front");
+        verdict.bottleneck.kind = ResourceKind::Network;
+        verdict.bottleneck.identity = Some(Identity::Link { name: "eth0".into(), on: Some("b".into()) });
+        let here = Slowable::of(&Identity::Link { name: "eth0".into(), on: None }).unwrap();
+        let lower = slowed(here.clone(), SlowedBy::Rate, 0.0);
+        let mut trial = trial_of(vec![stopped("front", 0.0), lower]);
+        trial.left_alone = vec![LeftAlone { tier: here, reason: LeftAloneReason::RateNeedsRoot }];
+        assert_eq!(confirm(&mut verdict, &trial).answer, ConfirmationAnswer::Nothing);
+        assert!((verdict.bottleneck.confidence.share() - 0.6).abs() < 1e-9, "{verdict:?}");
     }
 
     fn explanation(name: &str, probability: f64) -> Explanation {
@@ -445,6 +572,6 @@ mod tests {
         // Where the other tier is no explanation of the measurement, both stand against each other.
         let mut against = verdict_of("front");
         carry(&mut against, &shown);
-        assert!(against.doubts.contains(&Doubt::NotConfirmed { processes: tier("back") }), "{against:?}");
+        assert!(against.doubts.contains(&Doubt::NotConfirmed(tier("back").into())), "{against:?}");
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn note(known: &mut Known, event: &Event) -> bool {
         Event::Searched => known.doing = Doing::Concluding,
         Event::TellingApart { users } => known.doing = Doing::TellingApart { users: *users },
         Event::Profiling { users } => known.doing = Doing::Profiling { users: *users },
-        Event::Slowing { processes } => known.doing = Doing::Slowing(processes.clone()),
+        Event::Slowing { tier } => known.doing = Doing::Slowing(tier.clone()),
     }
     false
 }

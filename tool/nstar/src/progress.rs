@@ -120,7 +120,7 @@ pub fn words(event: &Event) -> String {
         Event::StepDone(step) => progress::step_done(step),
         Event::TellingApart { users } => progress::telling_apart(*users),
         Event::Profiling { users } => progress::profiling(*users),
-        Event::Slowing { processes } => progress::slowing(processes),
+        Event::Slowing { tier } => progress::slowing(tier),
         Event::UnderWay(_) | Event::SoFar(_) | Event::Resources { .. } | Event::Searched => String::new(),
     }
 }

@@ -40,10 +40,12 @@
 //! Linux only. All files are found through [`KernelPaths`], so that a test can lay out its own.
 
 mod clock;
+mod cpu_limit;
 mod error;
 mod exchange;
 mod facts;
 mod host;
+mod interface;
 mod kernel_files;
 mod netlink;
 mod off_cpu;
@@ -58,9 +60,11 @@ mod topology;
 mod watcher;
 
 pub use clock::monotonic_us;
+pub use cpu_limit::CpuLimit;
 pub use error::ObserveError;
 pub use facts::{facts, facts_in};
 pub use host::host;
+pub use interface::{Interface, RootQdisc, TokenBucket};
 pub use kernel_files::{KernelPaths, Pid};
 pub use profiling::{Profiling, ProgramTables};
 pub use settings::{SettingError, Settings};

@@ -259,6 +259,8 @@ mod tests {
             let _ = diag::unix_socket(&bytes);
             let _ = qdisc::qdisc(&bytes);
             let _ = qdisc::class(&bytes);
+            let _ = qdisc::root_of(0, &bytes);
+            let _ = qdisc::default_of(0, &bytes);
             let _ = route::link(&bytes);
             let _ = route::address(&bytes);
             let _ = conntrack::entry(&bytes);

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use analysis::counters::{Counters, Interface};
-use observe::{KernelPaths, Watcher, find};
+use observe::{KernelPaths, RootQdisc, TokenBucket, Watcher, find};
 use support::{Server, is_root, skip};
 
 #[test]
@@ -108,6 +108,11 @@ fn a_server_behind_a_shaped_link() {
     assert_eq!((ours.shaped_bits_per_s, theirs.shaped_bits_per_s), (Some(30_000_000), Some(20_000_000)));
     assert!(theirs.sent_bytes > 400_000 && ours.received_bytes > 400_000);
     assert_eq!((ours.link_bits_per_s, theirs.link_bits_per_s), (None, None));
+    let topology = find(target).unwrap();
+    let root = |of: &Interface| topology.interface(&of.name).unwrap().root_qdisc().unwrap();
+    // 50 ms at its rate, and the burst.
+    let bucket = TokenBucket { bits_per_s: 20_000_000, burst_bytes: 16_384, limit_bytes: 125_000 + 16_384 };
+    assert_eq!((root(&ours), root(&theirs)), (RootQdisc::Other, RootQdisc::TokenBucket(bucket)));
     assert_eq!(sample.interfaces.iter().filter(|interface| interface.carries_load).count(), 2);
     assert!(sample.tcp.segments_sent > 0);
     assert_eq!(sample.listeners[0].port, target.port());

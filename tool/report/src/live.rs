@@ -1,6 +1,6 @@
 //! A sweep while it goes on: what is known so far, in words and figures, for a terminal and a page.
 
-use analysis::run::{Processes, Resource, Run};
+use analysis::run::{Resource, Run, Slowable};
 use analysis::search::outlook::{Purpose, Settling, SoFar, TimeOf};
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ pub enum Doing {
         users: u32,
     },
     /// It slows a tier to test the verdict.
-    Slowing(Processes),
+    Slowing(Slowable),
     /// It has measured all, and concludes.
     Concluding,
     /// It is over.

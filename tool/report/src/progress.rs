@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use analysis::{
     comparison::{LeftOut, LeftOutCause},
-    run::{DatabaseTrouble, GeneratorLoss, HostName, Processes, Proof, SocketsUnread, Step},
+    run::{DatabaseTrouble, GeneratorLoss, HostName, Proof, Slowable, SocketsUnread, Step},
     search::outlook::TimeOf,
 };
 
@@ -48,8 +48,8 @@ pub fn profiling(users: u32) -> String {
 
 /// A tier is being slowed, to test the verdict.
 #[must_use]
-pub fn slowing(of: &Processes) -> String {
-    format!("slowing {}, to see whether throughput follows", holders::processes(of))
+pub fn slowing(tier: &Slowable) -> String {
+    format!("slowing {}, to see whether throughput follows", holders::slowable(tier))
 }
 
 /// A server answered the first request with a status that counts as an error. It has an address where there are several.

@@ -8,7 +8,7 @@ use analysis::comparison::{
 };
 use analysis::run::{
     Confirmation, ConfirmationAnswer, Doubt, Host, Identity, LeftAlone, LeftAloneReason, Processes,
-    ResourceKind, ResponseTime, SlowedTier, Words,
+    ResourceKind, ResponseTime, Slowable, SlowedBy, SlowedTier, Words,
 };
 use analysis::ticks::ErrorKind;
 use report::comparison::{csv, html, json, parse, schema, terminal};
@@ -44,11 +44,13 @@ fn sample() -> Comparison {
     let mut refusing = entry("select", 900.0, 9_100.0);
     refusing.errors.insert(ErrorKind::Reset, 8_120);
     refusing.doubts.push(Doubt::ManyFailed { share: 0.4 });
+    let store = Processes { name: "store".into(), pid: Some(9), processes: 1, ..Processes::default() };
     let tested = Confirmation {
         users: 200,
         elapsed_s: 8.0,
         tiers: vec![SlowedTier {
-            processes: Processes { name: "store".into(), pid: Some(9), processes: 1, ..Processes::default() },
+            tier: store.into(),
+            by: SlowedBy::Stopping,
             stopped_share: 0.1,
             elasticity: 0.97,
             elasticity_ci: [0.9, 1.04],
@@ -56,7 +58,7 @@ fn sample() -> Comparison {
         answer: ConfirmationAnswer::Confirmed,
         ..Confirmation::default()
     };
-    let left_alone = vec![LeftAlone { processes: Processes::default(), reason: LeftAloneReason::NoTime }];
+    let left_alone = vec![LeftAlone { tier: Slowable::default(), reason: LeftAloneReason::NoTime }];
     let untested = Confirmation { users: 200, left_alone, ..Confirmation::default() };
     let entries = vec![
         Entry { confirmation: Some(tested), ..entry("threads", 5_170.0, 900.0) },

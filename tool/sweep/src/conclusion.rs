@@ -7,7 +7,7 @@ use analysis::{
     conclude::{Context, Provenance, RunKind, conclude},
     confirmation,
     resources::Usage,
-    run::{FewerUsers, LoadShape, LoopKind, Measurement, Run, Step, Verdict, verdict_step},
+    run::{FewerUsers, LoadShape, LoopKind, Measurement, Run, ServerHost, Step, Verdict, verdict_step},
     tell_apart,
 };
 use load::{Pacing, Plan, RequestTotal, Think};
@@ -84,6 +84,7 @@ pub(crate) struct Gathered<'a> {
     start: RunStart,
     steps: Vec<Step>,
     context: Context,
+    server_hosts: Vec<ServerHost>,
 }
 
 impl<'a> Gathered<'a> {
@@ -117,7 +118,8 @@ impl<'a> Gathered<'a> {
             redirected: measured.redirected,
             generators: Vec::new(),
         };
-        let gathered = Gathered { plan, circumstances, start: measured.start, steps, context };
+        let server_hosts = watch.elsewhere().machines();
+        let gathered = Gathered { plan, circumstances, start: measured.start, steps, context, server_hosts };
         gathered.generated_by(measured.generators)
     }
 
@@ -178,11 +180,13 @@ impl<'a> Gathered<'a> {
         conclude(self.steps, &self.context).into_run(Provenance {
             target: self.circumstances.target.clone(),
             host: observe::host(),
+            server_hosts: self.server_hosts,
             started: self.start.rfc3339(),
             elapsed_s: self.start.elapsed_s(),
             version: env!("CARGO_PKG_VERSION").into(),
             seed: self.plan.seed,
             load,
+            sent_digest: Some(self.plan.digest()),
             requests: totals.iter().map(request_count).collect(),
         })
     }

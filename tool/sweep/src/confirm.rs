@@ -1,9 +1,15 @@
 //! Tests a verdict: slows one tier after the other a little while the load stays well beyond N*.
 //!
-//! What this shows is said in [`analysis::confirmation`]. A tier is slowed by stopping its processes for short slices of
-//! about a tenth of the time ([`slowing`]).
+//! What this shows is said in [`analysis::confirmation`]. Which tiers are slowed is decided in [`choice`], by what means in
+//! [`slowing`]: by stopping processes for short slices of about a tenth of the time, by a lower CPU quota, or by a lower rate of
+//! a link. Whatever it is, it is undone, also where nstar is killed ([`stand_by`]).
 
+mod choice;
+mod link;
+mod quota;
 mod slowing;
+mod stand_by;
+mod stopping;
 
 use std::{
     collections::BTreeMap,
@@ -13,16 +19,20 @@ use std::{
 };
 
 use analysis::{
-    confirmation::{Block, Stretch, Trial},
+    confirmation::{Block, Slowed, Stretch, Trial},
     counters::Role,
-    run::{Bottleneck, Identity, LeftAlone, LeftAloneReason, Processes, Step},
+    run::{Bottleneck, LeftAlone, LeftAloneReason, Processes, Step},
     search::saturation::{Saturation, saturation},
     ticks::Tick,
 };
 use load::Think;
-use observe::{KernelPaths, Stoppable};
+use observe::Topology;
 
-use self::slowing::Slowing;
+use self::{
+    choice::{Choice, Chosen, choose},
+    slowing::{Means, SETTLING},
+    stopping::SLICE,
+};
 use crate::{
     conclusion::mean_us,
     driver::{DriveError, Driver},
@@ -41,10 +51,6 @@ const STRETCH_MAX: Duration = Duration::from_millis(1500);
 /// A stretch holds this many times the response time, so that the requests under way at its start do not fill it; half as
 /// many where time is short.
 const RESPONSES: f64 = 8.0;
-/// The start of a stretch that is left out: requests of the one before.
-const SETTLING: Duration = Duration::from_millis(60);
-/// Tiers beyond these are left alone: all of them together would take minutes.
-const TIERS_MAX: usize = 6;
 
 /// Slows the tiers of a sweep in turn. `None` where there is nothing to test: throughput never stopped growing, no more
 /// users than N* are allowed, or no load can be made any longer.
@@ -57,40 +63,33 @@ pub(crate) fn confirm(
 ) -> Result<Option<Trial>, SweepError> {
     let Some(users) = users(swept) else { return Ok(None) };
     let begun = Instant::now();
-    let (mut chosen, mut left_alone) = choose(swept, how.started_only);
+    let Choice { mut chosen, mut left_alone, is_any_suspected } = choose(swept, how.started_only);
     // Where no tier is suspected, what one of several shows is no answer.
-    let least = if suspects(swept.bottleneck).is_empty() { chosen.len() } else { 1 };
-    let (tiers, stretch) = within(how.most, least..=chosen.len(), stretch(swept.steps, users));
-    let no_time = |(processes, _)| LeftAlone { processes, reason: LeftAloneReason::NoTime };
+    let least = if is_any_suspected { 1 } else { chosen.len() };
+    let (tiers, pace) = within(how.most, least..=chosen.len(), pace(&chosen, stretch(swept.steps, users)));
+    let no_time = |of: Chosen| LeftAlone { tier: of.tier, reason: LeftAloneReason::NoTime };
     left_alone.extend(chosen.split_off(tiers).into_iter().map(no_time));
-    let mut trial = Trial { users, ..Trial::default() };
-    if !chosen.is_empty() {
-        // Where one of several generators is lost, the others begin again.
-        while let Err(error) = begin(driver, swept.think, users, stretch, interrupt) {
-            match error {
-                DriveError::Again(_) => {}
-                DriveError::Over(_) => return Ok(None),
-                DriveError::Load(error) => return Err(error.into()),
-            }
-        }
+    if !chosen.is_empty() && !is_driven(driver, (swept.think, users), pace.stretch, interrupt)? {
+        return Ok(None);
     }
+    let mut trial = Trial { users, ..Trial::default() };
     let mut over = false;
-    for (processes, pids) in chosen {
-        let slowed = if !over && stage.prepare(interrupt)? {
-            stage.listener.on(&Event::Slowing { processes: processes.clone() });
-            match slow(driver, &pids, stretch, interrupt) {
+    for Chosen { tier, means } in chosen {
+        let outcome = if !over && stage.prepare(interrupt)? {
+            stage.listener.on(&Event::Slowing { tier: tier.clone() });
+            match slow(driver, &means, pace.stretch, interrupt) {
                 Err(error @ (DriveError::Again(_) | DriveError::Over(_))) => {
                     over = matches!(error, DriveError::Over(_));
-                    Slowed::LeftAlone(LeftAloneReason::NoTime)
+                    Outcome::LeftAlone(LeftAloneReason::NoTime)
                 }
                 other => other?,
             }
         } else {
-            Slowed::LeftAlone(LeftAloneReason::NoTime)
+            Outcome::LeftAlone(LeftAloneReason::NoTime)
         };
-        match slowed {
-            Slowed::Blocks(blocks) => trial.tiers.push((processes, blocks)),
-            Slowed::LeftAlone(reason) => left_alone.push(LeftAlone { processes, reason }),
+        match outcome {
+            Outcome::Blocks(blocks) => trial.tiers.push(Slowed { tier, by: means.by(), blocks }),
+            Outcome::LeftAlone(reason) => left_alone.push(LeftAlone { tier, reason }),
         }
     }
     (trial.left_alone, trial.elapsed_s) = (left_alone, begun.elapsed().as_secs_f64());
@@ -111,6 +110,8 @@ pub(crate) struct Swept<'a> {
     pub(crate) tiers: BTreeMap<(Role, String), Vec<u32>>,
     /// Those on other hosts.
     pub(crate) elsewhere: Vec<Processes>,
+    /// Who they are and where they live.
+    pub(crate) topology: Topology,
 }
 
 /// Users well beyond N*: twice as many, and so many that those who queue last several slices.
@@ -121,7 +122,7 @@ fn users(swept: &Swept<'_>) -> Option<u32> {
     else {
         return None;
     };
-    let per_slice = throughput_max_per_s * slowing::SLICE.as_secs_f64();
+    let per_slice = throughput_max_per_s * SLICE.as_secs_f64();
     let queued = f64::from(saturated).max(3.0 * per_slice);
     let users = (f64::from(saturated) + queued).min(f64::from(swept.users_max)) as u32;
     (users > saturated).then_some(users)
@@ -135,16 +136,63 @@ fn stretch(steps: &[Step], users: u32) -> Duration {
     wanted.clamp(STRETCH_MIN, STRETCH_MAX)
 }
 
-/// As many tiers as there is time for, and how long to stay at one speed: as long as wanted, or as half of that at least.
-fn within(most: Option<Duration>, tiers: RangeInclusive<usize>, wanted: Duration) -> (usize, Duration) {
+/// How long things take at each speed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Pace {
+    /// The start that is left out.
+    settling: Duration,
+    /// What is counted.
+    stretch: Duration,
+    /// The longest period in which processor time is handed out, of which what is counted is a whole number. Zero where no quota
+    /// is lowered.
+    grain: Duration,
+}
+
+/// The pace at which all of these can be slowed.
+fn pace(chosen: &[Chosen], wanted: Duration) -> Pace {
+    let means = || chosen.iter().map(|one| &one.means);
+    Pace {
+        settling: means().map(Means::settling).max().unwrap_or(SETTLING),
+        stretch: means().map(|means| means.stretch(wanted)).max().unwrap_or(wanted),
+        grain: means().filter_map(Means::period).max().unwrap_or_default(),
+    }
+}
+
+/// As many tiers as there is time for, and the pace: as wanted, or with stretches half as long at least.
+fn within(most: Option<Duration>, tiers: RangeInclusive<usize>, wanted: Pace) -> (usize, Pace) {
     let Some(most) = most else { return (*tiers.end(), wanted) };
     let possible = |tiers: usize| {
         let stretches = u32::try_from(tiers * BLOCKS * STRETCHES).unwrap_or(u32::MAX);
         // One more, before the first.
-        (tiers, (most.saturating_sub(SETTLING * stretches) / (stretches + 1)).min(wanted))
+        let stretch = most.saturating_sub(wanted.settling * stretches) / (stretches + 1);
+        (tiers, Pace { stretch: down_to(wanted.grain, stretch.min(wanted.stretch)), ..wanted })
     };
-    let found = tiers.rev().map(possible).find(|(_, stretch)| *stretch >= wanted / 2);
+    let found = tiers.rev().map(possible).find(|(_, pace)| pace.stretch >= wanted.stretch / 2);
     found.unwrap_or((0, wanted))
+}
+
+/// The most of these periods that take no longer.
+fn down_to(period: Duration, most: Duration) -> Duration {
+    let periods = most.as_micros().checked_div(period.as_micros());
+    periods.map_or(most, |periods| period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX)))
+}
+
+/// Whether so many users are driven now, who do this between two requests. Where one of several generators is lost, the others
+/// begin again.
+fn is_driven(
+    driver: &mut impl Driver,
+    (think, users): (Think, u32),
+    stretch: Duration,
+    interrupt: &AtomicBool,
+) -> Result<bool, SweepError> {
+    loop {
+        match begin(driver, think, users, stretch, interrupt) {
+            Ok(()) => return Ok(true),
+            Err(DriveError::Again(_)) => {}
+            Err(DriveError::Over(_)) => return Ok(false),
+            Err(DriveError::Load(error)) => return Err(error.into()),
+        }
+    }
 }
 
 /// Drives so many users, and waits: a queue has to build up before it can keep anybody busy.
@@ -161,54 +209,8 @@ fn begin(
     Ok(())
 }
 
-type Chosen = Vec<(Processes, Vec<u32>)>;
-
-/// The tiers that may be slowed, the suspected ones first, and those that are left alone.
-fn choose(swept: &Swept<'_>, started_only: bool) -> (Chosen, Vec<LeftAlone>) {
-    let paths = KernelPaths::default();
-    let stoppable = Stoppable::by_this_process(&paths);
-    let check = |pid: &u32| match started_only {
-        true => stoppable.check_started(*pid).and_then(|()| stoppable.check(*pid)),
-        false => stoppable.check(*pid),
-    };
-    let mut tiers: Chosen = swept.tiers.iter().map(tier).collect();
-    let suspects = suspects(swept.bottleneck);
-    let rank = |of: &Processes| {
-        suspects.iter().position(|one| (one.role, &one.name, &one.on) == (of.role, &of.name, &of.on))
-    };
-    tiers.sort_by_key(|(processes, _)| rank(processes).unwrap_or(suspects.len()));
-    let elsewhere = swept.elsewhere.iter().cloned();
-    let elsewhere = elsewhere.map(|processes| LeftAlone { processes, reason: LeftAloneReason::Elsewhere });
-    let (mut chosen, mut left_alone) = (Chosen::new(), elsewhere.collect::<Vec<_>>());
-    for (processes, pids) in tiers {
-        let refused = pids.iter().find_map(|pid| check(pid).err());
-        match refused.or_else(|| (chosen.len() == TIERS_MAX).then_some(LeftAloneReason::NoTime)) {
-            Some(reason) => left_alone.push(LeftAlone { processes, reason }),
-            None => chosen.push((processes, pids)),
-        }
-    }
-    (chosen, left_alone)
-}
-
-fn tier(((role, name), pids): (&(Role, String), &Vec<u32>)) -> (Processes, Vec<u32>) {
-    let processes = Processes {
-        role: *role,
-        name: name.clone(),
-        pid: pids.first().copied().filter(|_| pids.len() == 1),
-        processes: u32::try_from(pids.len()).unwrap_or(u32::MAX),
-        on: None,
-    };
-    (processes, pids.clone())
-}
-
-/// The tiers that may hold the bottleneck, the most probable first.
-fn suspects(bottleneck: &Bottleneck) -> Vec<&Processes> {
-    let others = bottleneck.alternatives.iter().map(|other| &other.identity);
-    let all = std::iter::once(&bottleneck.identity).chain(others);
-    all.filter_map(|identity| identity.as_ref().and_then(Identity::processes)).collect()
-}
-
-enum Slowed {
+/// What came of slowing a tier.
+enum Outcome {
     Blocks(Vec<Block>),
     LeftAlone(LeftAloneReason),
 }
@@ -216,41 +218,46 @@ enum Slowed {
 /// Measures a tier at full speed and slowed, A B B A and so on, so that drift meets both alike.
 fn slow(
     driver: &mut impl Driver,
-    pids: &[u32],
+    means: &Means,
     stretch: Duration,
     interrupt: &AtomicBool,
-) -> Result<Slowed, DriveError> {
+) -> Result<Outcome, DriveError> {
+    let (settling, stretch) = (means.settling(), means.stretch(stretch));
     let mut blocks = Vec::new();
     for _ in 0..BLOCKS {
         let mut block = Block::default();
         let mut shares = [0.0; 2];
-        add(&mut block.full, driver, stretch, interrupt)?;
+        add(&mut block.full, driver, [settling, stretch], interrupt)?;
         for share in &mut shares {
-            let slowing = match Slowing::start(pids) {
+            if interrupt.load(Ordering::Relaxed) {
+                return Ok(Outcome::LeftAlone(LeftAloneReason::NoTime));
+            }
+            let slowing = match means.start() {
                 Ok(slowing) => slowing,
-                Err(reason) => return Ok(Slowed::LeftAlone(reason)),
+                Err(reason) => return Ok(Outcome::LeftAlone(reason)),
             };
-            add(&mut block.slowed, driver, stretch, interrupt)?;
+            add(&mut block.slowed, driver, [settling, stretch], interrupt)?;
             *share = slowing.finish();
         }
-        add(&mut block.full, driver, stretch, interrupt)?;
-        if interrupt.load(Ordering::Relaxed) {
-            return Ok(Slowed::LeftAlone(LeftAloneReason::NoTime));
-        }
+        add(&mut block.full, driver, [settling, stretch], interrupt)?;
         block.stopped_share = shares.iter().sum::<f64>() / 2.0;
         blocks.push(block);
     }
-    Ok(Slowed::Blocks(blocks))
+    // What was cut short counts for nothing.
+    Ok(match interrupt.load(Ordering::Relaxed) {
+        true => Outcome::LeftAlone(LeftAloneReason::NoTime),
+        false => Outcome::Blocks(blocks),
+    })
 }
 
 /// Measures one stretch, without its start.
 fn add(
     to: &mut Stretch,
     driver: &mut impl Driver,
-    stretch: Duration,
+    [settling, stretch]: [Duration; 2],
     interrupt: &AtomicBool,
 ) -> Result<(), DriveError> {
-    driver.collect(micros(SETTLING), interrupt)?;
+    driver.collect(micros(settling), interrupt)?;
     for Tick { completed, length_us, .. } in driver.collect(micros(stretch), interrupt)? {
         to.completed += completed;
         to.length_us += length_us;
@@ -268,18 +275,30 @@ mod tests {
 
     #[test]
     fn where_time_is_short_stretches_are_shorter_and_then_tiers_are_fewer() {
-        let wanted = Duration::from_millis(250);
+        let wanted = Pace { settling: SETTLING, stretch: Duration::from_millis(250), grain: Duration::ZERO };
         let of = |most_s: Option<f64>, tiers| within(most_s.map(Duration::from_secs_f64), tiers, wanted);
         let within = |most_s| of(most_s, 1..=3);
         assert_eq!(of(Some(10.0), 3..=3), (0, wanted), "all or none");
         assert_eq!(within(None), (3, wanted));
         assert_eq!(within(Some(60.0)), (3, wanted));
         for (most_s, expected) in [(15.0, 3), (10.0, 2), (5.0, 1), (4.0, 0), (0.0, 0)] {
-            let (tiers, stretch) = within(Some(most_s));
+            let (tiers, Pace { settling, stretch, .. }) = within(Some(most_s));
             assert_eq!(tiers, expected, "{most_s} s");
             let stretches = (tiers * BLOCKS * STRETCHES) as f64;
-            let takes_s = stretches * (stretch + SETTLING).as_secs_f64() + stretch.as_secs_f64();
-            assert!(tiers == 0 || (takes_s <= most_s && stretch >= wanted / 2), "{takes_s} of {most_s} s");
+            let takes_s = stretches * (stretch + settling).as_secs_f64() + stretch.as_secs_f64();
+            let fits = takes_s <= most_s && stretch >= wanted.stretch / 2;
+            assert!(tiers == 0 || fits, "{takes_s} of {most_s} s");
         }
+    }
+
+    #[test]
+    fn where_time_is_short_stretches_with_a_quota_are_still_whole_periods() {
+        let ms = Duration::from_millis;
+        let wanted = Pace { settling: ms(100), stretch: ms(400), grain: ms(100) };
+        // 24 times 100 ms to settle, and 25 stretches of 388 ms at most.
+        let (tiers, pace) = within(Some(ms(12_100)), 1..=1, wanted);
+        assert_eq!((tiers, pace.stretch), (1, ms(300)));
+        // Of 196 ms at most: one period is less than half of what is wanted.
+        assert_eq!(within(Some(ms(7_300)), 1..=1, wanted), (0, wanted));
     }
 }

@@ -16,7 +16,7 @@ use agent::{Observer, not_found};
 use analysis::conclude::OutOfSight;
 use analysis::counters::{Counters, Hop, Process, Role, ServerAddress};
 use analysis::resources::{Observer as Stand, Replacement, Usage, replaced, usage};
-use analysis::run::{AgentTrouble, HostName, Measurement, Processes};
+use analysis::run::{AgentTrouble, HostName, Measurement, Processes, ServerHost};
 use observe::monotonic_us;
 
 use crate::sweep::SweepError;
@@ -208,6 +208,19 @@ impl Elsewhere {
         processes.collect()
     }
 
+    /// The machines, but for this one, on which they found the server or a tier behind it; each once.
+    pub(crate) fn machines(&self) -> Vec<ServerHost> {
+        let mut found: Vec<ServerHost> = Vec::new();
+        for agent in self.agents.iter().filter(|agent| agent.found != Found::Nothing) {
+            let Some(name) = &agent.stand.machine else { continue };
+            if found.iter().all(|known| known.name != *name) {
+                let host = agent.observer.about().machine.clone();
+                found.push(ServerHost { name: name.clone(), host });
+            }
+        }
+        found
+    }
+
     /// What each may not see of the host that it runs on. Where another sees the same processes it is that one's to tell.
     pub(crate) fn out_of_sight(&self) -> Vec<OutOfSight> {
         let used = self.agents.iter().filter(|agent| !agent.is_redundant());
@@ -226,10 +239,14 @@ impl Elsewhere {
         self.agents.iter().any(|agent| agent.serves(address, &Stand::default()))
     }
 
-    /// The servers elsewhere that took the place of others that ended.
+    /// The servers and tiers elsewhere that took the place of others that ended.
     pub(crate) fn replaced(&self) -> Vec<Replacement> {
         let used = self.agents.iter().filter(|agent| !agent.is_redundant());
-        used.filter_map(|agent| Some(agent.observer.read(replaced)?.on(&agent.stand.place))).collect()
+        let of = |agent: &Agent| {
+            let all = agent.observer.read(replaced).into_iter();
+            all.map(|one| one.on(&agent.stand.place)).collect::<Vec<_>>()
+        };
+        used.flat_map(of).collect()
     }
 
     /// What they did not tell, each with the name of its host.
@@ -380,6 +397,7 @@ mod tests {
             process_namespace: process_namespace.into(),
             is_root: true,
             pid: 1,
+            ..About::default()
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use analysis::{
     doctor::Fault,
-    run::{DatabaseTrouble, HostName, Processes, Resource, SocketsUnread, Step},
+    run::{DatabaseTrouble, HostName, Resource, Slowable, SocketsUnread, Step},
     search::outlook::{Purpose, Settling, SoFar, TimeOf},
 };
 
@@ -89,8 +89,8 @@ pub enum Event {
     },
     /// A tier is being slowed, to test the verdict.
     Slowing {
-        /// Its processes.
-        processes: Processes,
+        /// The tier.
+        tier: Slowable,
     },
 }
 

@@ -273,6 +273,7 @@ fn test(
         users_max: plan.search.users.most(),
         tiers: watch.tiers(),
         elsewhere: watch.tiers_elsewhere(),
+        topology: watch.topology(),
     };
     confirm(driver, &swept, how, interrupt, stage)
 }

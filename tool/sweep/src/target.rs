@@ -182,7 +182,7 @@ impl Watch {
         self.elsewhere.borrow_mut().follow(&recent);
     }
 
-    /// The servers that took the place of others that ended, beside this process and elsewhere.
+    /// The servers and tiers that took the place of others that ended, beside this process and elsewhere.
     pub(crate) fn replaced(&self) -> Vec<Replacement> {
         let here = self.watcher.read(replaced);
         here.into_iter().chain(self.elsewhere.borrow().replaced()).collect()
@@ -208,6 +208,11 @@ impl Watch {
     /// What observers elsewhere did not tell, each with the name of its host.
     pub(crate) fn agent_troubles(&self) -> Vec<(String, AgentTrouble)> {
         self.elsewhere.borrow().troubles()
+    }
+
+    /// The processes behind the addresses, as they are known by now beside this one.
+    pub(crate) fn topology(&self) -> Topology {
+        self.watcher.topology()
     }
 
     /// The numbers of the processes that serve now beside this one, by tier.

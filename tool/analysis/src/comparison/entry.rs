@@ -361,7 +361,7 @@ mod tests {
         tested.run.verdict.doubts.clear();
         tested.run.confirmation = Some(Confirmation {
             tiers: vec![SlowedTier {
-                processes: back,
+                tier: back.into(),
                 elasticity: 1.0,
                 elasticity_ci: [0.9, 1.1],
                 ..SlowedTier::default()

@@ -68,12 +68,22 @@ impl LinkUse {
     /// The interface's use of its limit, in the direction that is closer to it: (used, capacity), bits per second.
     /// `None` where there is no limit, as on loopback.
     pub fn use_of_limit(&self) -> Option<(f64, f64)> {
+        let ways = self.ways().into_iter().flatten();
+        ways.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
+    }
+
+    /// Whether it is closer to its limit in what it sends than in what it receives.
+    pub fn is_fuller_on_the_way_out(&self) -> bool {
+        let [sent, received] = self.ways().map(|way| way.map(|(used, limit)| used / limit));
+        sent.is_some_and(|sent| received.is_none_or(|received| sent > received))
+    }
+
+    /// What it sends, and what it receives, each with its limit where there is one, bits per second.
+    fn ways(&self) -> [Option<(f64, f64)>; 2] {
         let link = self.link_bits_per_s.filter(|limit| *limit > 0.0);
         let shaped = self.shaped_bits_per_s.filter(|limit| *limit > 0.0);
         let out = [link, shaped].into_iter().flatten().min_by(f64::total_cmp);
-        let sent = out.map(|limit| (self.sent_bits_per_s, limit));
-        let received = link.map(|limit| (self.received_bits_per_s, limit));
-        [sent, received].into_iter().flatten().max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
+        [out.map(|limit| (self.sent_bits_per_s, limit)), link.map(|limit| (self.received_bits_per_s, limit))]
     }
 }
 

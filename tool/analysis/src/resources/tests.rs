@@ -123,8 +123,12 @@ fn a_link_is_used_as_far_as_its_fuller_direction() {
         ..LinkUse::default()
     };
     assert_eq!(link.use_of_limit(), Some((90.0, 100.0)));
-    assert_eq!(LinkUse { received_bits_per_s: 0.0, ..link }.use_of_limit(), Some((40.0, 50.0)));
-    assert_eq!(LinkUse { sent_bits_per_s: 1e12, ..LinkUse::default() }.use_of_limit(), None);
+    assert!(!link.is_fuller_on_the_way_out());
+    let link = LinkUse { received_bits_per_s: 0.0, ..link };
+    assert_eq!(link.use_of_limit(), Some((40.0, 50.0)));
+    assert!(link.is_fuller_on_the_way_out());
+    let unlimited = LinkUse { sent_bits_per_s: 1e12, ..LinkUse::default() };
+    assert_eq!((unlimited.use_of_limit(), unlimited.is_fuller_on_the_way_out()), (None, false));
 }
 
 /// The use of a processor in a second of which it accounts for some: milliseconds of user mode, of soft interrupts, idle.

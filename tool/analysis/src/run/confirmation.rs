@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Processes;
+use super::{HostName, Identity, Processes};
 
 /// A test of the verdict: the load stayed well beyond N* while one tier after the other was slowed a little.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,12 +22,83 @@ pub struct Confirmation {
     pub answer: ConfirmationAnswer,
 }
 
+/// What may be slowed: the processes of a tier, or a network link.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Slowable {
+    /// The processes; none, without a name, where it is a link.
+    pub processes: Processes,
+    /// The link, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
+}
+
+/// A network link, by the interface that sends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Link {
+    /// The kernel's name of the interface, such as `eth0`.
+    pub name: String,
+    /// Its host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: HostName,
+}
+
+impl Slowable {
+    /// The one that an identity names, or whose processes hold it; `None` where it names something else.
+    pub fn of(identity: &Identity) -> Option<Self> {
+        if let Identity::Link { name, on } = identity {
+            let link = Link { name: name.clone(), on: on.clone() };
+            return Some(Self { link: Some(link), ..Self::default() });
+        }
+        identity.processes().cloned().map(Self::from)
+    }
+
+    /// Whether an identity names it, or its processes hold that; the numbers of processes may have changed.
+    pub fn is(&self, identity: &Identity) -> bool {
+        match (&self.link, identity) {
+            (Some(link), Identity::Link { name, on }) => (&link.name, &link.on) == (name, on),
+            (Some(_), _) => false,
+            (None, _) => identity.processes().is_some_and(|of| of.are(&self.processes)),
+        }
+    }
+
+    /// Itself as a resource.
+    pub fn identity(&self) -> Identity {
+        match &self.link {
+            Some(Link { name, on }) => Identity::Link { name: name.clone(), on: on.clone() },
+            None => Identity::Processes(self.processes.clone()),
+        }
+    }
+}
+
+impl From<Processes> for Slowable {
+    fn from(processes: Processes) -> Self {
+        Self { processes, link: None }
+    }
+}
+
+/// By what means something was slowed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlowedBy {
+    /// Its processes were stopped for short slices of the time.
+    #[default]
+    Stopping,
+    /// Its CPU quota was lower, or it had one that is a little less than the processors that it may use.
+    Quota,
+    /// The rate at which the link sends was lower.
+    Rate,
+}
+
 /// A tier that was slowed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowedTier {
-    /// Its processes.
-    pub processes: Processes,
-    /// The share of the time for which they were stopped, 0 to 1.
+    /// The tier.
+    #[serde(flatten)]
+    pub tier: Slowable,
+    /// By what means; those of files from before there were several are stopped.
+    #[serde(default)]
+    pub by: SlowedBy,
+    /// The share of the time for which its processes were stopped, or by which its limit was lower, 0 to 1.
     pub stopped_share: f64,
     /// Relative change of throughput for a small relative change of the tier's speed: near 1 where the tier is the
     /// bottleneck, near 0 where it has slack.
@@ -36,16 +107,17 @@ pub struct SlowedTier {
     pub elasticity_ci: [f64; 2],
 }
 
-/// A tier that was not slowed.
+/// A tier that was not slowed, or whose CPU quota was not lowered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftAlone {
-    /// Its processes.
-    pub processes: Processes,
+    /// The tier.
+    #[serde(flatten)]
+    pub tier: Slowable,
     /// The reason.
     pub reason: LeftAloneReason,
 }
 
-/// Reasons not to stop a process, not even for a moment.
+/// Reasons not to slow a tier, not even for a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftAloneReason {
@@ -67,6 +139,20 @@ pub enum LeftAloneReason {
     Ended,
     /// The system did not allow it.
     NotAllowed,
+    /// Its CPU quota may be lowered by root alone.
+    QuotaNeedsRoot,
+    /// It has no cgroup of its own, so that a lower CPU quota would slow others too.
+    QuotaShared,
+    /// The rate of a link may be lowered by root alone.
+    RateNeedsRoot,
+    /// A program that lowers the rate of a link is not installed.
+    ToolsMissing,
+    /// The link has a queueing discipline that could not be put back as it was.
+    ShapedOtherwise,
+    /// The link is full on the way in, where another host sends.
+    FullOnTheWayIn,
+    /// The link is not so full that a rate a tenth lower would tell.
+    NotFull,
     /// There was no time left, or the test was interrupted.
     NoTime,
 }
@@ -78,18 +164,12 @@ pub enum ConfirmationAnswer {
     /// Throughput follows the speed of the bottleneck's holder, and of no other tier as much.
     Confirmed,
     /// It follows another tier, and not the holder.
-    Elsewhere {
-        /// That tier.
-        processes: Processes,
-    },
+    Elsewhere(Slowable),
     /// It follows this tier, and the verdict named none.
-    Found {
-        /// The tier.
-        processes: Processes,
-    },
+    Found(Slowable),
     /// It follows several tiers, the holder among them.
     Shared,
-    /// It follows none that was slowed: requests wait for something that goes on while processes are stopped.
+    /// It follows none that was slowed: requests wait for something else, which goes on while processes are stopped.
     Nothing,
     /// The intervals are too wide, or the holder was left alone.
     #[default]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Database, Explanation, Processes, Replicate};
+use super::{Cause, Database, Explanation, Replicate, Slowable};
 use crate::ticks::ErrorCounts;
 
 /// One reason not to rely on an answer.
@@ -176,11 +176,8 @@ pub enum Doubt {
         /// Share of them, 0 to 1.
         share: f64,
     },
-    /// Slowing the holder of the bottleneck did not slow the server, and slowing another tier did.
-    NotConfirmed {
-        /// The processes that throughput follows.
-        processes: Processes,
-    },
+    /// Slowing the holder of the bottleneck did not slow the server, and slowing this tier did.
+    NotConfirmed(Slowable),
     /// No explanation is probable enough to be relied on.
     Undecided {
         /// The most probable one.

@@ -119,6 +119,13 @@ pub struct Processes {
     pub on: HostName,
 }
 
+impl Processes {
+    /// Whether both are the same tier; the numbers of its processes may have changed.
+    pub fn are(&self, other: &Self) -> bool {
+        (self.role, &self.name, &self.on) == (other.role, &other.name, &other.on)
+    }
+}
+
 /// A resource, or whoever holds one. It has the same value at every step of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]

@@ -1,5 +1,7 @@
 //! `--confirm`: the verdict tested by slowing each tier in turn.
 
+mod limits;
+
 use std::fs;
 
 use serde_json::Value;
@@ -41,7 +43,9 @@ fn goes_on(server: &Server) -> bool {
 
 fn elasticity(run: &Value, role: &str) -> Option<f64> {
     let tiers = run["confirmation"]["tiers"].as_array()?;
-    tiers.iter().find(|tier| tier["processes"]["role"] == role)?["elasticity"].as_f64()
+    let of_role = tiers.iter().find(|tier| tier["processes"]["role"] == role)?;
+    assert_eq!(of_role["by"], "stopping", "{of_role}");
+    of_role["elasticity"].as_f64()
 }
 
 #[test]

@@ -17,8 +17,8 @@ use crate::common::{
 use crate::hops::FOUR_WORKERS;
 
 /// A network namespace behind a virtual link, gone when dropped.
-struct Apart {
-    name: String,
+pub(crate) struct Apart {
+    pub(crate) name: String,
     address: [u8; 4],
 }
 
@@ -42,7 +42,7 @@ impl Apart {
     }
 
     /// A Python program that serves every address of the namespace, as a user if not as root.
-    fn serve(&self, program: &str, user: &[&str]) -> Server {
+    pub(crate) fn serve(&self, program: &str, user: &[&str]) -> Server {
         let port = free_port();
         let program = format!("{HTTP}{program}").replace("(\"127.0.0.1\", int", "(\"0.0.0.0\", int");
         let mut command = Command::new("ip");
@@ -60,7 +60,7 @@ impl Drop for Apart {
     }
 }
 
-fn succeeds(command: &str) -> bool {
+pub(crate) fn succeeds(command: &str) -> bool {
     let words: Vec<&str> = command.split(' ').collect();
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -68,7 +68,7 @@ fn succeeds(command: &str) -> bool {
 }
 
 /// The namespace; `None` without root or where it cannot be made, which is said.
-fn apart_or_skip(test: &str, number: u8) -> Option<Apart> {
+pub(crate) fn apart_or_skip(test: &str, number: u8) -> Option<Apart> {
     if !is_root_or_skip(test) {
         return None;
     }

@@ -181,25 +181,40 @@ pub(crate) fn kill_tree(pid: u32) {
     children.into_iter().for_each(|child| signal(child, "KILL"));
 }
 
-/// A cgroup with a part of a core, gone when dropped. Needs root and cgroup v1.
+/// A cgroup, of either version, with a part of a core, gone when dropped. Needs root.
 pub(crate) struct CpuQuota {
     folder: PathBuf,
     tasks: String,
+    /// The file that holds the quota.
+    limit: PathBuf,
 }
 
 impl CpuQuota {
     pub(crate) fn of_a_core(share: f64) -> Self {
-        let folder = PathBuf::from(format!("/sys/fs/cgroup/cpu/nstar-test-{}", std::process::id()));
-        std::fs::create_dir(&folder).expect("a cgroup");
-        std::fs::write(folder.join("cpu.cfs_period_us"), "100000").expect("a period");
+        let (root, name) = (Path::new("/sys/fs/cgroup"), format!("nstar-test-{}", std::process::id()));
         let quota_us = (100_000.0 * share) as u64;
-        std::fs::write(folder.join("cpu.cfs_quota_us"), quota_us.to_string()).expect("a quota");
+        let (folder, file, text) = if root.join("cpu").is_dir() {
+            (root.join("cpu").join(name), "cpu.cfs_quota_us", quota_us.to_string())
+        } else {
+            // It may be enabled already.
+            let _ = std::fs::write(root.join("cgroup.subtree_control"), "+cpu");
+            (root.join(name), "cpu.max", format!("{quota_us} 100000"))
+        };
+        std::fs::create_dir(&folder).expect("a cgroup");
+        // The period of version 1 is a tenth of a second.
+        let limit = folder.join(file);
+        std::fs::write(&limit, text).expect("a quota");
         let tasks = folder.join("cgroup.procs").display().to_string();
-        CpuQuota { folder, tasks }
+        CpuQuota { folder, tasks, limit }
     }
 
     pub(crate) fn tasks(&self) -> &str {
         &self.tasks
+    }
+
+    /// The quota that is in force.
+    pub(crate) fn text(&self) -> String {
+        std::fs::read_to_string(&self.limit).expect("a quota")
     }
 }
 

@@ -1,10 +1,11 @@
 //! Queueing disciplines: the rate to which an interface is shaped, and what the shaper did
 //! (include/uapi/linux/pkt_sched.h, gen_stats.h).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::{Attributes, NetlinkSocket, u32_at, u64_at};
+use super::{Attributes, NetlinkSocket, u16_at, u32_at, u64_at};
+use crate::interface::{RootQdisc, TokenBucket};
 
 const RTM_GETQDISC: u16 = 38;
 const RTM_GETTCLASS: u16 = 42;
@@ -40,6 +41,69 @@ pub(crate) fn shaping(socket: &mut NetlinkSocket) -> io::Result<BTreeMap<u32, Sh
         shaping.entry(qdisc.interface).or_default().add(&qdisc);
     }
     Ok(shaping)
+}
+
+/// The discipline at the root of an interface. One that is down tells none.
+pub(crate) fn root(socket: &mut NetlinkSocket, interface: u32) -> io::Result<RootQdisc> {
+    let mut found = None;
+    socket.dump(RTM_GETQDISC, &tcmsg(0), |reply| {
+        found = found.or_else(|| root_of(interface, reply));
+    })?;
+    Ok(found.unwrap_or(RootQdisc::Other))
+}
+
+/// The names of those disciplines of an interface that nobody has configured: of its root, and of each of its queues.
+pub(crate) fn defaults(socket: &mut NetlinkSocket, interface: u32) -> io::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    socket.dump(RTM_GETQDISC, &tcmsg(0), |reply| names.extend(default_of(interface, reply)))?;
+    Ok(names)
+}
+
+/// The name of the discipline, if it is of the interface and nobody has configured it.
+pub(super) fn default_of(interface: u32, reply: &[u8]) -> Option<String> {
+    let name = Attributes::after(reply, TCMSG_BYTES).find(TCA_KIND)?;
+    let is_its_own = (u32_at(reply, 4)?, u32_at(reply, 8)?) == (interface, 0);
+    is_its_own.then(|| String::from_utf8_lossy(name.strip_suffix(&[0]).unwrap_or(name)).into_owned())
+}
+
+/// The discipline, if it is the one at the root of the interface.
+pub(super) fn root_of(interface: u32, reply: &[u8]) -> Option<RootQdisc> {
+    let attributes = Attributes::after(reply, TCMSG_BYTES);
+    let name = attributes.find(TCA_KIND)?;
+    if (u32_at(reply, 4)?, u32_at(reply, 12)?) != (interface, TC_H_ROOT) {
+        return None;
+    }
+    // Whoever configures one gives it a handle, or has the kernel give it one.
+    if u32_at(reply, 8)? == 0 {
+        return Some(RootQdisc::Default);
+    }
+    let options = attributes.find(TCA_OPTIONS).filter(|_| kind(name) == Kind::Tbf);
+    Some(options.and_then(token_bucket).map_or(RootQdisc::Other, RootQdisc::TokenBucket))
+}
+
+/// The settings of a token bucket; `None` where it has others than these.
+fn token_bucket(options: &[u8]) -> Option<TokenBucket> {
+    const TCA_TBF_PARMS: u16 = 1;
+    const TC_LINKLAYER_MASK: u8 = 0xf;
+    const TC_LINKLAYER_ATM: u8 = 2;
+    /// The kernel counts the bucket in units of 64 ns at its rate.
+    const TICK_NS: u128 = 64;
+    // struct tc_tbf_qopt: rate and peak rate, each a struct tc_ratespec, limit, bucket.
+    let told = Attributes::after(options, 0).find(TCA_TBF_PARMS)?;
+    let layer = told.get(1)? & TC_LINKLAYER_MASK;
+    let (overhead, smallest, peak) = (u16_at(told, 2)?, u16_at(told, 6)?, u32_at(told, 20)?);
+    if layer == TC_LINKLAYER_ATM || (overhead, smallest, peak) != (0, 0, 0) {
+        return None;
+    }
+    let bits_per_s = rate(Kind::Tbf, options)?;
+    let bucket_ns = u128::from(u32_at(told, 28)?) * TICK_NS;
+    // The kernel rounded it down.
+    let burst_bytes = (bucket_ns * u128::from(bits_per_s / 8)).div_ceil(1_000_000_000);
+    Some(TokenBucket {
+        bits_per_s,
+        burst_bytes: u64::try_from(burst_bytes).ok()?,
+        limit_bytes: u32_at(told, 24)?,
+    })
 }
 
 impl Shaping {
@@ -216,20 +280,47 @@ mod tests {
         );
     }
 
-    /// The parts in use of the kernel's reply for `tbf rate 20mbit`.
-    #[test]
-    fn a_rate_of_tbf_and_its_counts() {
+    /// The parts in use of the kernel's reply for `tbf rate 20mbit burst 16kb limit 141384`, with this handle and settings that
+    /// are zero in it.
+    fn reply_of_tbf(handle: u32, more: &[(usize, u8)]) -> Vec<u8> {
         use super::super::attribute;
-        let mut ratespec = [0; 36];
-        ratespec[RATESPEC_RATE..RATESPEC_BYTES].copy_from_slice(&2_500_000u32.to_ne_bytes());
+        let mut options = [0; 36];
+        options[RATESPEC_RATE..RATESPEC_BYTES].copy_from_slice(&2_500_000u32.to_ne_bytes());
+        options[24..28].copy_from_slice(&141_384u32.to_ne_bytes());
+        // 16 384 bytes take 6 553 600 ns.
+        options[28..32].copy_from_slice(&102_400u32.to_ne_bytes());
+        more.iter().for_each(|(at, value)| options[*at] = *value);
         let queue: Vec<u8> = [1u32, 1500, 2, 0, 3].iter().flat_map(|count| count.to_ne_bytes()).collect();
         let mut reply = tcmsg(4);
+        reply.splice(8..12, handle.to_ne_bytes());
         reply.splice(12..16, TC_H_ROOT.to_ne_bytes());
         reply.extend(attribute(TCA_KIND, b"tbf\0"));
-        reply.extend(attribute(TCA_OPTIONS, &attribute(1, &ratespec)));
+        reply.extend(attribute(TCA_OPTIONS, &attribute(1, &options)));
         reply.extend(attribute(TCA_STATS2, &attribute(3, &queue)));
+        reply
+    }
+
+    #[test]
+    fn a_token_bucket_is_known_whole_or_not_at_all() {
+        let known = TokenBucket { bits_per_s: 20_000_000, burst_bytes: 16_384, limit_bytes: 141_384 };
+        let of = |interface: u32, more: &[(usize, u8)]| root_of(interface, &reply_of_tbf(0x8001_0000, more));
+        assert_eq!(of(4, &[]), Some(RootQdisc::TokenBucket(known)));
+        assert_eq!(of(5, &[]), None, "another interface's");
+        let [overhead, smallest, peak_rate, linklayer] = [(2, 4), (6, 64), (20, 1), (1, 2)];
+        for more in [overhead, smallest, peak_rate, linklayer] {
+            assert_eq!(of(4, &[more]), Some(RootQdisc::Other), "{more:?}");
+        }
+        // Rounded down by the kernel.
+        assert_eq!(of(4, &[(28, 0xff), (29, 0x8f)]), Some(RootQdisc::TokenBucket(known)));
+        assert_eq!(root_of(4, &reply_of_tbf(0, &[])), Some(RootQdisc::Default));
+        assert_eq!(default_of(4, &reply_of_tbf(0, &[])).as_deref(), Some("tbf"));
+        assert_eq!(default_of(4, &reply_of_tbf(0x8001_0000, &[])), None, "somebody has configured it");
+    }
+
+    #[test]
+    fn a_rate_of_tbf_and_its_counts() {
         let mut shaping = Shaping::default();
-        shaping.add(&qdisc(&reply).unwrap());
+        shaping.add(&qdisc(&reply_of_tbf(0x8001_0000, &[])).unwrap());
         let expected =
             Shaping { bits_per_s: Some(20_000_000), overlimits: 3, dropped: 2, backlog_bytes: 1500 };
         assert_eq!(shaping, expected);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use analysis::counters::Interface;
 
+use crate::interface::IN_SERVERS_NAMESPACE;
 use crate::kernel_files::{KernelPaths, SampledFile, read_or_empty};
 use crate::netlink::qdisc::{self, Shaping};
 use crate::netlink::{NetlinkSockets, route};
@@ -70,7 +71,7 @@ impl InterfaceSampler {
             interface.carries_load = self.carries_load(&interface.name);
             fill(interface, shaping.remove(&interface.name).unwrap_or_default());
             if self.is_other {
-                interface.name.push_str(" (server's namespace)");
+                interface.name.push_str(IN_SERVERS_NAMESPACE);
             }
         }
         interfaces

@@ -140,7 +140,7 @@ fn bottleneck(bottleneck: &Bottleneck) -> Vec<Fact> {
 fn slowed(tier: &SlowedTier) -> Fact {
     let [low, high] = tier.elasticity_ci;
     let followed = format!("{:.2} ({low:.2} to {high:.2})", tier.elasticity);
-    let title = format!("Elasticity to {}", tier.processes.name);
+    let title = format!("Elasticity to {}", holders::short_name(&tier.tier.identity()));
     Fact::new(title, followed, "of throughput to its speed: 1 at the bottleneck, 0 with slack")
         .of("confirmation.tiers.elasticity", tier.elasticity)
 }

@@ -1,10 +1,12 @@
 //! Sentences on what slowing each tier showed.
 
-use analysis::run::{Confirmation, ConfirmationAnswer, LeftAlone, LeftAloneReason, SlowedTier};
+use analysis::run::{
+    Confirmation, ConfirmationAnswer, LeftAlone, LeftAloneReason, Slowable, SlowedBy, SlowedTier,
+};
 
-use super::holders::processes;
+use super::holders::slowable;
 use crate::number::percent;
-use crate::words::users;
+use crate::words::{capitalised, users};
 
 /// What the test of the verdict showed.
 pub(crate) fn confirmation(of: &Confirmation) -> String {
@@ -14,7 +16,7 @@ pub(crate) fn confirmation(of: &Confirmation) -> String {
     }
     if !had_no_time(of) {
         for left_alone in &of.left_alone {
-            text += &format!(" {}", self::left_alone(left_alone));
+            text += &format!(" {}", self::left_alone(left_alone, of));
         }
     }
     text
@@ -24,25 +26,20 @@ pub(crate) fn confirmation(of: &Confirmation) -> String {
 pub(crate) fn tested(of: &Confirmation) -> String {
     match &of.answer {
         ConfirmationAnswer::Confirmed => {
-            let follows = |first: &SlowedTier| {
-                format!(": throughput follows the speed of {}", processes(&first.processes))
-            };
+            let follows = |first: &SlowedTier| format!(": throughput follows {}", followed(of, &first.tier));
             let follows = of.tiers.first().map_or_else(String::new, follows);
             format!("Tested by experiment, and confirmed{follows}.")
         }
-        ConfirmationAnswer::Elsewhere { processes: of } => {
-            format!("Tested by experiment, and not confirmed: throughput follows the speed of {}.", processes(of))
+        ConfirmationAnswer::Elsewhere(tier) => {
+            format!("Tested by experiment, and not confirmed: throughput follows {}.", followed(of, tier))
         }
-        ConfirmationAnswer::Found { processes: of } => {
-            format!("Tested by experiment: throughput follows the speed of {}.", processes(of))
+        ConfirmationAnswer::Found(tier) => {
+            format!("Tested by experiment: throughput follows {}.", followed(of, tier))
         }
         ConfirmationAnswer::Shared => {
             "Tested by experiment: throughput follows several tiers, the one named among them.".to_owned()
         }
-        ConfirmationAnswer::Nothing => "Tested by experiment: slowing no tier slows the server. Requests wait for \
-                                        something that goes on while processes are stopped: a device, a timer, another \
-                                        host, or processors whose time the other tiers use up."
-            .to_owned(),
+        ConfirmationAnswer::Nothing => nothing(of),
         ConfirmationAnswer::Open if had_no_time(of) => {
             "Not tested by experiment: there was no time left for it.".to_owned()
         }
@@ -51,26 +48,67 @@ pub(crate) fn tested(of: &Confirmation) -> String {
     }
 }
 
+/// What is left where no tier is followed. A lower quota tells only of the processor time of its processes.
+fn nothing(of: &Confirmation) -> String {
+    let by_quota = |slowed: &&SlowedTier| slowed.by == SlowedBy::Quota;
+    let within: Vec<String> = of.tiers.iter().filter(by_quota).map(|slowed| slowable(&slowed.tier)).collect();
+    let or = match within.is_empty() {
+        true => String::new(),
+        false => format!(", or for something within {} other than processor time", and(within.into_iter())),
+    };
+    format!(
+        "Tested by experiment: slowing no tier slows the server. Requests wait for something that goes on while processes are \
+         stopped: a device, a timer, another host, or processors whose time the other tiers use up{or}."
+    )
+}
+
 /// Whether no tier was slowed for want of time alone.
 fn had_no_time(of: &Confirmation) -> bool {
     let none = of.tiers.is_empty() && !of.left_alone.is_empty();
     none && of.left_alone.iter().all(|tier| tier.reason == LeftAloneReason::NoTime)
 }
 
-/// `stopping nginx (pid 812) for 10 % of the time cost 0.98 of that in throughput (95 % interval 0.95 to 1.01)`.
-fn slowed(tier: &SlowedTier) -> String {
-    let [low, high] = tier.elasticity_ci;
-    format!(
-        "stopping {} for {} of the time cost {:.2} of that in throughput (95 % interval {low:.2} to {high:.2})",
-        processes(&tier.processes),
-        percent(tier.stopped_share),
-        tier.elasticity,
-    )
+/// What of a tier throughput follows: `the speed of nginx (pid 812)`.
+fn followed(of: &Confirmation, tier: &Slowable) -> String {
+    let name = slowable(tier);
+    match of.tiers.iter().find(|slowed| slowed.tier == *tier).map(|slowed| slowed.by) {
+        None | Some(SlowedBy::Stopping) => format!("the speed of {name}"),
+        Some(SlowedBy::Quota) => format!("the processor time that {name} may use"),
+        Some(SlowedBy::Rate) => format!("the rate of {name}"),
+    }
 }
 
-fn left_alone(left_alone: &LeftAlone) -> String {
-    let name = processes(&left_alone.processes);
-    let why = match left_alone.reason {
+/// `stopping nginx (pid 812) for 10 % of the time cost 0.98 of that in throughput (95 % interval 0.95 to 1.01)`.
+fn slowed(tier: &SlowedTier) -> String {
+    let (name, share) = (slowable(&tier.tier), percent(tier.stopped_share));
+    let how = match tier.by {
+        SlowedBy::Stopping => format!("stopping {name} for {share} of the time"),
+        SlowedBy::Quota => format!("lowering the processor time that {name} may use by {share}"),
+        SlowedBy::Rate => format!("lowering the rate of {name} by {share}"),
+    };
+    let [low, high] = tier.elasticity_ci;
+    format!("{how} cost {:.2} of that in throughput (95 % interval {low:.2} to {high:.2})", tier.elasticity)
+}
+
+fn left_alone(left_alone: &LeftAlone, of: &Confirmation) -> String {
+    let name = slowable(&left_alone.tier);
+    let what = match left_alone.reason {
+        // Its processes were stopped.
+        _ if of.tiers.iter().any(|slowed| slowed.tier == left_alone.tier) => {
+            format!("The CPU quota of {name} was not lowered")
+        }
+        LeftAloneReason::QuotaNeedsRoot | LeftAloneReason::QuotaShared => {
+            format!("The CPU quota of {name} was not lowered")
+        }
+        // Names of programs are written as they are.
+        _ if left_alone.tier.link.is_some() => format!("{} was not slowed", capitalised(&name)),
+        _ => format!("{name} was not slowed"),
+    };
+    format!("{what}: {}.", why(left_alone.reason))
+}
+
+fn why(left_alone: LeftAloneReason) -> &'static str {
+    match left_alone {
         LeftAloneReason::OtherUser => "it belongs to another user (run nstar as that user)",
         LeftAloneReason::Debugged => "a debugger holds it",
         LeftAloneReason::Stopped => "somebody has stopped it already",
@@ -83,10 +121,20 @@ fn left_alone(left_alone: &LeftAlone) -> String {
         LeftAloneReason::Ours => "nstar itself runs under it",
         LeftAloneReason::Elsewhere => "nstar slows only what runs beside it",
         LeftAloneReason::Ended => "it ended meanwhile",
-        LeftAloneReason::NotAllowed => "the system did not let nstar stop it",
+        LeftAloneReason::NotAllowed => "the system did not let nstar do so",
+        LeftAloneReason::QuotaNeedsRoot => "only root may (run nstar as root)",
+        LeftAloneReason::QuotaShared => "it has no control group of its own (systemd-run gives it one)",
+        LeftAloneReason::RateNeedsRoot => "only root may shape it (run nstar as root)",
+        LeftAloneReason::ToolsMissing => "tc or nsenter is missing (install iproute2 and util-linux)",
+        LeftAloneReason::ShapedOtherwise => {
+            "it has a queueing discipline that nstar could not put back (it can those of net.core.default_qdisc, and tbf)"
+        }
+        LeftAloneReason::FullOnTheWayIn => {
+            "it is full on the way in, and can be slowed only at the end that sends"
+        }
+        LeftAloneReason::NotFull => "it is not so full that a rate a tenth lower would tell",
         LeftAloneReason::NoTime => "there was no time left for it",
-    };
-    format!("{name} was not slowed: {why}.")
+    }
 }
 
 fn and(parts: impl Iterator<Item = String>) -> String {
@@ -99,7 +147,10 @@ fn and(parts: impl Iterator<Item = String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use analysis::{counters::Role, run::Processes};
+    use analysis::{
+        counters::Role,
+        run::{Link, Processes},
+    };
 
     use super::*;
 
@@ -110,16 +161,18 @@ mod tests {
     #[test]
     fn a_test_of_the_verdict_is_told_with_its_figures() {
         let slowed = |name: &str, elasticity: f64| SlowedTier {
-            processes: tier(name),
+            tier: tier(name).into(),
+            by: SlowedBy::Stopping,
             stopped_share: 0.1,
             elasticity,
             elasticity_ci: [elasticity - 0.05, elasticity + 0.05],
         };
+        let reason = LeftAloneReason::OtherUser;
         let tested = Confirmation {
             users: 16,
             elapsed_s: 15.0,
             tiers: vec![slowed("back", 0.98), slowed("front", 0.02)],
-            left_alone: vec![LeftAlone { processes: tier("postgres"), reason: LeftAloneReason::OtherUser }],
+            left_alone: vec![LeftAlone { tier: tier("postgres").into(), reason }],
             answer: ConfirmationAnswer::Confirmed,
         };
         assert_eq!(
@@ -131,15 +184,76 @@ mod tests {
         );
     }
 
+    fn link() -> Slowable {
+        let link = Link { name: "eth0".into(), on: None };
+        Slowable { link: Some(link), ..Slowable::default() }
+    }
+
     #[test]
-    fn what_was_not_tested_is_told_with_the_reason() {
-        let none = |reason| Confirmation {
-            left_alone: vec![LeftAlone { processes: tier("back"), reason }],
+    fn it_is_told_by_what_means_a_tier_was_slowed() {
+        let slowed = |tier: Slowable, by| SlowedTier {
+            tier,
+            by,
+            stopped_share: 0.1,
+            elasticity: 0.98,
+            elasticity_ci: [0.93, 1.03],
+        };
+        let told = |tiers, answer| {
+            let tested = Confirmation { users: 16, tiers, answer, ..Confirmation::default() };
+            confirmation(&tested).replace('\u{202f}', " ")
+        };
+        assert_eq!(
+            told(vec![slowed(tier("back").into(), SlowedBy::Quota)], ConfirmationAnswer::Confirmed),
+            "Tested by experiment, and confirmed: throughput follows the processor time that back (pid 7) may use. With 16 \
+             users, lowering the processor time that back (pid 7) may use by 10 % cost 0.98 of that in throughput (95 % interval \
+             0.93 to 1.03)."
+        );
+        assert_eq!(
+            told(vec![slowed(link(), SlowedBy::Rate)], ConfirmationAnswer::Elsewhere(link())),
+            "Tested by experiment, and not confirmed: throughput follows the rate of the link eth0. With 16 users, lowering \
+             the rate of the link eth0 by 10 % cost 0.98 of that in throughput (95 % interval 0.93 to 1.03)."
+        );
+    }
+
+    #[test]
+    fn what_a_lower_quota_does_not_tell_of_is_left_open() {
+        let mut tested = Confirmation { answer: ConfirmationAnswer::Nothing, ..Confirmation::default() };
+        assert!(confirmation(&tested).ends_with(" whose time the other tiers use up."));
+        tested.tiers =
+            vec![SlowedTier { tier: tier("back").into(), by: SlowedBy::Quota, ..SlowedTier::default() }];
+        let told = confirmation(&tested);
+        assert!(told.contains(", or for something within back (pid 7) other than processor time."), "{told}");
+    }
+
+    #[test]
+    fn a_quota_that_stayed_as_it_was_is_told_beside_what_stopping_showed() {
+        let reason = LeftAloneReason::NotAllowed;
+        let tested = Confirmation {
+            tiers: vec![SlowedTier { tier: tier("back").into(), ..SlowedTier::default() }],
+            left_alone: vec![LeftAlone { tier: tier("back").into(), reason }],
             ..Confirmation::default()
         };
+        let told = confirmation(&tested);
+        let expected = "The CPU quota of back (pid 7) was not lowered: the system did not let nstar do so.";
+        assert!(told.ends_with(expected), "{told}");
+    }
+
+    #[test]
+    fn what_was_not_tested_is_told_with_the_reason() {
+        let none_of = |tier: Slowable, reason| Confirmation {
+            left_alone: vec![LeftAlone { tier, reason }],
+            ..Confirmation::default()
+        };
+        let none = |reason| none_of(tier("back").into(), reason);
         let told = confirmation(&none(LeftAloneReason::NoTime));
         assert_eq!(told, "Not tested by experiment: there was no time left for it.");
         let told = confirmation(&none(LeftAloneReason::Debugged));
         assert_eq!(told, "Not tested by experiment. back (pid 7) was not slowed: a debugger holds it.");
+        let told = confirmation(&none(LeftAloneReason::QuotaNeedsRoot));
+        let quota = "The CPU quota of back (pid 7) was not lowered: only root may (run nstar as root).";
+        assert_eq!(told, format!("Not tested by experiment. {quota}"));
+        let told = confirmation(&none_of(link(), LeftAloneReason::RateNeedsRoot));
+        let rate = "The link eth0 was not slowed: only root may shape it (run nstar as root).";
+        assert_eq!(told, format!("Not tested by experiment. {rate}"));
     }
 }

@@ -1,6 +1,6 @@
 //! Sentences that say why an answer is not to be relied on.
 
-use analysis::run::{Database, Doubt, LockDoubt, Processes, Replicate, Victim};
+use analysis::run::{Database, Doubt, LockDoubt, Replicate, Slowable, Victim};
 use analysis::ticks::ErrorCounts;
 
 use super::holders::{self, database};
@@ -48,7 +48,7 @@ pub(crate) fn doubt(doubt: &Doubt) -> String {
         }
         Doubt::Little { users, gap } => little(*users, *gap),
         Doubt::IdleUsers { users, share } => idle_users(*users, *share),
-        Doubt::NotConfirmed { processes } => not_confirmed(processes),
+        Doubt::NotConfirmed(tier) => not_confirmed(tier),
         Doubt::Undecided { best, next, tell_apart } => sure::undecided(best, next.as_ref(), *tell_apart),
         Doubt::Warned { warning } => warnings::warning(warning),
         Doubt::Told { text } => told(text),
@@ -66,10 +66,10 @@ fn ended_early(generator: &str) -> String {
     format!("The run ended early, because of trouble with the load generator on {generator}.")
 }
 
-fn not_confirmed(processes: &Processes) -> String {
+fn not_confirmed(tier: &Slowable) -> String {
     format!(
         "Slowing the holder of the bottleneck did not slow the server; slowing {} did.",
-        holders::processes(processes)
+        holders::slowable(tier)
     )
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use analysis::counters::{Container, IoRate, ServerAddress};
-use analysis::run::{Database, DiskLimit, HostName, Identity, Processes, Resource, ResourceKind};
+use analysis::run::{Database, DiskLimit, HostName, Identity, Processes, Resource, ResourceKind, Slowable};
 
 use crate::{number, words};
 
@@ -13,6 +13,14 @@ pub(crate) fn processes(of: &Processes) -> String {
     match of.pid {
         Some(pid) => format!("{name} (pid {pid})"),
         None => format!("{name} ({} processes)", number::count(of.processes.into())),
+    }
+}
+
+/// What may be slowed: `nginx (pid 812)`, `the link eth0`.
+pub(crate) fn slowable(of: &Slowable) -> String {
+    match &of.link {
+        Some(link) => format!("the link {}", named_on(&link.name, &link.on)),
+        None => processes(&of.processes),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use analysis::search::outlook::{Narrowing, Purpose, Settling, SoFar, TimeOf};
 
-use super::holders;
 use crate::live::Doing;
 use crate::words::{capitalised, users};
 use crate::{number, progress};
@@ -34,9 +33,7 @@ pub(crate) fn doing(doing: &Doing, ending: bool) -> String {
         Doing::Measuring { users: count, .. } => format!("Measuring {}.", users(*count)),
         Doing::Profiling { users } => sentence(progress::profiling(*users)),
         Doing::TellingApart { users } => sentence(progress::telling_apart(*users)),
-        Doing::Slowing(of) => {
-            format!("Slowing {}, to see whether throughput follows.", holders::processes(of))
-        }
+        Doing::Slowing(tier) => sentence(progress::slowing(tier)),
         Doing::Concluding => "All is measured: concluding.".into(),
     }
 }

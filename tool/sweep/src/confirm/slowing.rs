@@ -1,190 +1,122 @@
-//! Slows processes by stopping them (SIGSTOP, SIGCONT) for short slices of about a tenth of the time.
-//!
-//! Whatever ends first, the processes go on: the thread that stops them lets them go however it ends, and a shell stands by
-//! that does so once nstar is gone.
+//! What a tier is slowed by, and how long it takes until that shows.
 
-use std::{
-    io,
-    os::{fd::OwnedFd, unix::process::CommandExt},
-    process::{Child, Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::{self, JoinHandle},
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
-use analysis::run::LeftAloneReason;
-use rustix::{
-    io::Errno,
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
-};
+use analysis::run::{LeftAloneReason, SlowedBy};
 
-/// How long processes are stopped at a time: short against the queues that keep the others busy meanwhile.
-pub(super) const SLICE: Duration = Duration::from_millis(2);
-/// How many slices long the time between two is, in turn; on average nine. Several lengths, so that nothing periodic in the
-/// server runs in step with them.
-const BETWEEN: [u32; 5] = [9, 5, 12, 7, 12];
+use super::{link::LowerRate, quota::LowerQuota, stand_by::StandBy, stopping::Stopping};
 
-/// Processes that are being slowed, until this is finished or dropped.
+/// The share by which a limit is lowered.
+pub(super) const BY: f64 = 0.1;
+/// Whether so much of a limit is used that lowering it costs at least half of that share in throughput. With less used, the test
+/// speaks against the limit whatever the bottleneck is.
+pub(super) fn is_nearly_full(used: f64, limit: f64) -> bool {
+    limit > 0.0 && used >= (1.0 - BY / 2.0) * limit
+}
+
+/// The start of a stretch that is left out: requests of the one before.
+pub(super) const SETTLING: Duration = Duration::from_millis(60);
+/// The same where packets may have been dropped: longer than TCP takes to send them again at first (RTO, at least 200 ms on
+/// Linux).
+const SETTLING_OF_LINK: Duration = Duration::from_millis(250);
+
+/// What slows a tier.
 #[derive(Debug)]
-pub(super) struct Slowing {
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<f64>>,
+pub(super) enum Means {
+    /// These processes are stopped for short slices.
+    Stopping(Vec<u32>),
+    /// A CPU quota.
+    Quota(LowerQuota),
+    /// The rate of a link.
+    Rate(LowerRate),
+}
+
+impl Means {
+    /// Their name in reports.
+    pub(super) fn by(&self) -> SlowedBy {
+        match self {
+            Self::Stopping(_) => SlowedBy::Stopping,
+            Self::Quota(_) => SlowedBy::Quota,
+            Self::Rate(_) => SlowedBy::Rate,
+        }
+    }
+
+    /// Begins to slow the tier.
+    ///
+    /// # Errors
+    /// The reason to leave it alone.
+    pub(super) fn start(&self) -> Result<Slowing, LeftAloneReason> {
+        match self {
+            Self::Stopping(pids) => Stopping::start(pids).map(Slowing::Stopping),
+            Self::Quota(quota) => quota.start(),
+            Self::Rate(rate) => rate.start(),
+        }
+    }
+
+    /// How long to wait after a change before anything is counted. A quota that was changed is handed out anew, so that there
+    /// is more of it until its period ends.
+    pub(super) fn settling(&self) -> Duration {
+        match self {
+            Self::Stopping(_) => SETTLING,
+            Self::Quota(quota) => SETTLING.max(quota.period()),
+            Self::Rate(_) => SETTLING_OF_LINK,
+        }
+    }
+
+    /// How often processor time is handed out, where a quota is lowered.
+    pub(super) fn period(&self) -> Option<Duration> {
+        match self {
+            Self::Quota(quota) => Some(quota.period()),
+            Self::Stopping(_) | Self::Rate(_) => None,
+        }
+    }
+
+    /// How long to stay at one speed, at least as long as wanted. With a quota it is a number of its periods: in any stretch of
+    /// such a length processor time is handed out equally often.
+    pub(super) fn stretch(&self, wanted: Duration) -> Duration {
+        self.period().map_or(wanted, |period| whole(period, wanted))
+    }
+}
+
+/// So many periods that they take as long as wanted.
+fn whole(period: Duration, wanted: Duration) -> Duration {
+    let periods = wanted.as_micros().div_ceil(period.as_micros().max(1));
+    period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX))
+}
+
+/// A tier that is being slowed, until this is finished or dropped.
+#[derive(Debug)]
+pub(super) enum Slowing {
+    Stopping(Stopping),
+    /// A limit is lower by this share, 0 to 1.
+    Lowered {
+        stand_by: StandBy,
+        share: f64,
+    },
 }
 
 impl Slowing {
-    /// Begins to slow processes.
-    ///
-    /// # Errors
-    /// The reason to leave them alone: one has ended, or the system does not let itself be asked.
-    pub(super) fn start(pids: &[u32]) -> Result<Self, LeftAloneReason> {
-        let processes = pids.iter().map(|pid| open(*pid)).collect::<Result<Vec<OwnedFd>, _>>()?;
-        let stand_by = StandBy::start(pids).map_err(|_| LeftAloneReason::NotAllowed)?;
-        let over = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&over);
-        let thread = thread::Builder::new()
-            .name("nstar-slow".into())
-            .spawn(move || {
-                let share = alternate(&Stopped(&processes), &told);
-                // Only now that everything goes on again is nobody needed who would see to it.
+    /// Ends it. Returns the share of the time for which processes were stopped, or by which a limit was lower, 0 to 1.
+    pub(super) fn finish(self) -> f64 {
+        match self {
+            Self::Stopping(stopping) => stopping.finish(),
+            Self::Lowered { stand_by, share } => {
                 drop(stand_by);
                 share
-            })
-            .map_err(|_| LeftAloneReason::NotAllowed)?;
-        Ok(Slowing { over, thread: Some(thread) })
-    }
-
-    /// Ends it. Returns the share of the time for which the processes were stopped, 0 to 1.
-    pub(super) fn finish(mut self) -> f64 {
-        self.end()
-    }
-
-    fn end(&mut self) -> f64 {
-        self.over.store(true, Ordering::Relaxed);
-        // A thread that panicked has let the processes go, and stopped them for no known time.
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0.0)
-    }
-}
-
-impl Drop for Slowing {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// A handle on a process that stays that of this one, whoever gets its number later.
-fn open(pid: u32) -> Result<OwnedFd, LeftAloneReason> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(LeftAloneReason::Ended)?;
-    pidfd_open(pid, PidfdFlags::empty()).map_err(|error| match error {
-        Errno::SRCH => LeftAloneReason::Ended,
-        _ => LeftAloneReason::NotAllowed,
-    })
-}
-
-/// Processes that go on once this is dropped.
-struct Stopped<'a>(&'a [OwnedFd]);
-
-impl Stopped<'_> {
-    fn signal(&self, signal: Signal) {
-        for process in self.0 {
-            // One that has ended needs no signal.
-            let _ = pidfd_send_signal(process, signal);
+            }
         }
-    }
-}
-
-impl Drop for Stopped<'_> {
-    fn drop(&mut self) {
-        self.signal(Signal::CONT);
-    }
-}
-
-/// Stops the processes slice by slice until told. Returns the share of the time.
-fn alternate(processes: &Stopped<'_>, over: &AtomicBool) -> f64 {
-    let begun = Instant::now();
-    let mut stopped = Duration::ZERO;
-    for slices in BETWEEN.iter().cycle() {
-        thread::sleep(SLICE * *slices);
-        if over.load(Ordering::Relaxed) {
-            break;
-        }
-        processes.signal(Signal::STOP);
-        let since = Instant::now();
-        thread::sleep(SLICE);
-        processes.signal(Signal::CONT);
-        stopped += since.elapsed();
-    }
-    stopped.as_secs_f64() / begun.elapsed().as_secs_f64().max(f64::MIN_POSITIVE)
-}
-
-/// A shell that lets processes go on once its stdin closes, which it does however nstar ends. In a group of its own, so that
-/// Ctrl-C does not reach it.
-struct StandBy(Child);
-
-impl StandBy {
-    fn start(pids: &[u32]) -> io::Result<Self> {
-        let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", "read -r _; kill -CONT \"$@\"", "sh"]);
-        shell.args(pids.iter().map(u32::to_string));
-        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        shell.spawn().map(StandBy)
-    }
-}
-
-impl Drop for StandBy {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        // It ends at once; that it has ended is all there is to know.
-        let _ = self.0.wait();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
-    fn sleeper() -> Child {
-        Command::new("sleep").arg("60").spawn().unwrap()
-    }
-
-    fn state(pid: u32) -> char {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
-    }
-
     #[test]
-    fn processes_are_stopped_for_part_of_the_time_and_go_on_afterwards() {
-        let mut child = sleeper();
-        let slowing = Slowing::start(&[child.id()]).unwrap();
-        let begun = Instant::now();
-        let mut seen = false;
-        while !seen && begun.elapsed() < Duration::from_secs(20) {
-            seen = state(child.id()) == 'T';
+    fn stretches_with_a_quota_are_whole_periods_of_it() {
+        let ms = Duration::from_millis;
+        for (period, wanted, found) in [(100, 250, 300), (100, 300, 300), (50, 125, 150), (900, 250, 900)] {
+            assert_eq!(whole(ms(period), ms(wanted)), ms(found), "{period} ms, {wanted} ms");
         }
-        let share = slowing.finish();
-        assert!(seen, "it was stopped now and then");
-        assert!(share > 0.0 && share < 1.0, "{share}");
-        assert_eq!(state(child.id()), 'S', "it goes on");
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(Slowing::start(&[child.id()]).err(), Some(LeftAloneReason::Ended));
-    }
-
-    #[test]
-    fn processes_go_on_once_nstar_is_gone() {
-        let mut child = sleeper();
-        let stand_by = StandBy::start(&[child.id()]).unwrap();
-        let process = open(child.id()).unwrap();
-        pidfd_send_signal(&process, Signal::STOP).unwrap();
-        while state(child.id()) != 'T' {}
-        // As if by the end of this program: its end of the pipe closes.
-        drop(stand_by);
-        while state(child.id()) != 'S' {}
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 }
