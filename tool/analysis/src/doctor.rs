@@ -7,19 +7,26 @@ mod rules;
 mod setting;
 
 pub use checks::{Check, Unmade};
-pub use facts::{Facts, HostProcess, ListenQueue, Processor, ServerNetwork, Sockets, Subject, SubjectFacts};
+pub use facts::{
+    Facts, HostProcess, LinkOffloads, ListenQueue, MemoryUse, Processor, ServerNetwork, Sockets, Subject,
+    SubjectFacts,
+};
 pub use observers::Known;
 pub use setting::{Change, Setting, Undo, left_alone, remedies};
+
+use serde::Serialize;
 
 use crate::counters::Tracked;
 use crate::run::HostName;
 
 /// Something that would spoil a measurement, or may.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Fault {
     /// Processes of a tier may open few files, and a connection is one.
     OpenFiles {
         /// The one whose limit is lowest.
+        #[serde(serialize_with = "Subject::plainly")]
         of: Subject,
         /// How many of the tier may open few.
         processes: u32,
@@ -104,6 +111,20 @@ pub enum Fault {
         /// How many.
         nodes: u32,
     },
+    /// Generator and server, on processors of their own, use one node of memory, though there are several.
+    SharedNode {
+        /// The node.
+        node: u32,
+        /// How many there are.
+        nodes: u32,
+    },
+    /// Generator and server are on different nodes of memory.
+    NodesApart {
+        /// The first node of the generator.
+        generator: u32,
+        /// The node of the server.
+        server: u32,
+    },
     /// The hypervisor gave this host's processors to others.
     Steal {
         /// Share of their time, 0 to 1.
@@ -112,11 +133,22 @@ pub enum Fault {
     /// Cgroups limit the processors of a tier's processes.
     Quota {
         /// The one whose limit is lowest.
+        #[serde(serialize_with = "Subject::plainly")]
         of: Subject,
         /// How many of the tier are under a limit.
         processes: u32,
         /// The lowest limit, in processors.
         cores: f64,
+    },
+    /// Cgroups of a tier's processes have nearly used up the memory that they may use.
+    Memory {
+        /// The one that has the smallest share left.
+        #[serde(serialize_with = "Subject::plainly")]
+        of: Subject,
+        /// How many of the tier have little left.
+        processes: u32,
+        /// What the cgroup of that one may use, and what it uses.
+        memory: MemoryUse,
     },
     /// Memory was read back from swap.
     Swapping {
@@ -150,6 +182,15 @@ pub enum Fault {
         /// Whether both directions work at once.
         full_duplex: bool,
     },
+    /// The processors do work on packets that a link could take off them.
+    Offloads {
+        /// The name of the link.
+        link: String,
+        /// Whether they cut large pieces into packets: TSO is off.
+        segmentation: bool,
+        /// Whether they handle each packet that arrives by itself: GRO is off.
+        receive: bool,
+    },
     /// This nstar was built without optimisation.
     DebugBuild,
     /// A server seems to be built without optimisation.
@@ -173,7 +214,8 @@ pub enum Fault {
 }
 
 /// How sure it is that a fault changes the figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Certainty {
     /// It does.
     Sure,
@@ -202,11 +244,15 @@ impl Fault {
             | Self::Tracking { .. }
             | Self::SharedCores { .. }
             | Self::Quota { .. }
+            | Self::Memory { .. }
             | Self::Clock { .. }
             | Self::Link { .. } => Certainty::Depends,
             Self::Governor { .. }
             | Self::IdleStates { .. }
             | Self::Nodes { .. }
+            | Self::SharedNode { .. }
+            | Self::NodesApart { .. }
+            | Self::Offloads { .. }
             | Self::HugePages
             | Self::DebugServer { .. } => Certainty::Possible,
             Self::Within { fault, .. } => fault.certainty(),

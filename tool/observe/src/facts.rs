@@ -1,5 +1,7 @@
 //! Reads what on this host may spoil a measurement.
 
+mod ethtool;
+mod links;
 mod reader;
 mod sockets;
 
@@ -13,7 +15,7 @@ use self::sockets::{Limits, limits};
 use crate::clock::{monotonic_us, ticks_per_second};
 use crate::kernel_files::{KernelPaths, Pid, read, read_or_empty};
 use crate::proc::{host, named, process};
-use crate::sampler::quota_cores;
+use crate::sampler::{memory_in_use, quota_cores};
 use crate::topology::Topology;
 
 /// The facts of this host now. `own` is the process that asks. With a topology, the processes of the server count as well; where
@@ -47,7 +49,8 @@ pub fn facts_in(paths: &KernelPaths, own: Pid, topology: Option<&Topology>) -> F
         sockets,
         server_network,
         listeners,
-        links: links(&reader),
+        links: links::speeds(&reader),
+        offloads: links::offloads(&reader),
         unmade: Vec::new(),
     };
     Facts { unmade: reader.unmade(), ..facts }
@@ -131,12 +134,15 @@ fn subjects(
     let text = |check, pid: Pid, name: &str| reader.text(check, &reader.paths.process(pid).join(name));
     let limits = |pid| text(Check::OpenFiles, pid, "limits");
     let facts = |pid, open_files| {
-        // Read for the limit below, which does not tell why there is none.
-        let _ = text(Check::Quota, pid, "cgroup");
+        // Read for the limits below, which do not tell why there is none.
+        for check in [Check::Quota, Check::Memory] {
+            let _ = text(check, pid, "cgroup");
+        }
         SubjectFacts {
             open_files,
             allowed: process::allowed_cpus(&text(Check::Placement, pid, "status")),
             quota_cores: quota_cores(reader.paths, pid),
+            memory: memory_in_use(reader.paths, pid),
             debug_build: is_debug_build(reader, pid),
         }
     };
@@ -167,25 +173,6 @@ fn is_debug_build(reader: &Reader<'_>, pid: Pid) -> bool {
 fn is_among_debug_builds(program: &Path) -> bool {
     let mut folders = program.parent().into_iter().flat_map(Path::iter);
     folders.any(|folder| folder == "target") && folders.take(2).any(|folder| folder == "debug")
-}
-
-/// Links that are up and say how fast they are: virtual ones do not.
-fn links(reader: &Reader<'_>) -> Vec<(String, f64, bool)> {
-    let entries = std::fs::read_dir(reader.paths.sys.join("class/net")).into_iter().flatten().flatten();
-    let word = |file: &Path| reader.word(Check::Links, file);
-    let of = |entry: std::fs::DirEntry| {
-        let (directory, name) = (entry.path(), entry.file_name().to_str()?.to_owned());
-        let is_up = word(&directory.join("operstate")).is_some_and(|state| state == "up");
-        // A device behind it tells a link from a bridge, a tunnel or one end of a pair.
-        let is_real = directory.join("device").exists();
-        let speed = reader.number(Check::Links, &directory.join("speed"));
-        let speed = speed.filter(|speed| *speed > 0 && is_up && is_real)?;
-        let full_duplex = word(&directory.join("duplex")).is_none_or(|duplex| duplex != "half");
-        Some((name, speed as f64 * 1e6, full_duplex))
-    };
-    let mut links: Vec<(String, f64, bool)> = entries.filter_map(of).collect();
-    links.sort_by(|a, b| a.0.cmp(&b.0));
-    links
 }
 
 #[cfg(test)]

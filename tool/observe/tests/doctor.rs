@@ -6,7 +6,7 @@
 mod tree;
 
 use analysis::counters::{Role, Tracked};
-use analysis::doctor::{Fault, Subject, faults};
+use analysis::doctor::{Fault, MemoryUse, Subject, faults};
 use observe::{facts_in, find_in};
 
 use self::tree::Tree;
@@ -116,6 +116,36 @@ fn a_server_from_a_folder_of_debug_builds_is_found() {
     tree.link(&format!("proc/{GENERATOR}/exe"), "/src/target/debug/nstar");
     let expected = Fault::DebugServer { name: "nginx".into(), pid: SERVER, processes: 1 };
     assert_eq!(tree.faults(|_| ()), [expected]);
+}
+
+#[test]
+fn a_cgroup_with_little_memory_left_is_found_and_files_that_nobody_reads_are_no_use_of_it() {
+    let tree = Tree::healthy();
+    for pid in [SERVER, GENERATOR] {
+        tree.file(&format!("proc/{pid}/cgroup"), "0::/web\n");
+    }
+    tree.file("cgroup/web/memory.max", "100000000\n");
+    tree.file("cgroup/web/memory.current", "95000000\n");
+    tree.file("cgroup/web/memory.stat", "inactive_file 40000000\n");
+    assert_eq!(tree.faults(|_| ()), []);
+    tree.file("cgroup/web/memory.stat", "inactive_file 2000000\n");
+    let memory = MemoryUse { most_bytes: 100_000_000, used_bytes: 93_000_000 };
+    let server = Subject::Server { name: "nginx".into(), pid: SERVER, role: Role::Server };
+    let found = [Subject::Generator, server].map(|of| Fault::Memory { of, processes: 1, memory });
+    assert_eq!(tree.faults(|_| ()), found);
+}
+
+#[test]
+fn nodes_of_memory_are_shared_or_apart() {
+    let tree = Tree::healthy();
+    tree.of_cpu(0, "node0/cpulist", "0\n");
+    tree.of_cpu(1, "node1/cpulist", "1-2\n");
+    assert_eq!(tree.faults(|_| ()), [Fault::NodesApart { generator: 1, server: 0 }]);
+    let tree = Tree::healthy();
+    for (processor, node) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
+        tree.of_cpu(processor, &format!("node{node}/cpulist"), "");
+    }
+    assert_eq!(tree.faults(|_| ()), [Fault::SharedNode { node: 0, nodes: 2 }]);
 }
 
 #[test]

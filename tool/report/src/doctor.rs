@@ -1,7 +1,8 @@
 //! Shows what on a host would spoil a measurement.
 
-use analysis::doctor::{Examined, Fault};
+use analysis::doctor::{Certainty, Check, Examined, Fault};
 use analysis::run::{AgentTrouble, HostName};
+use serde::Serialize;
 
 use crate::sentences::doctor;
 use crate::terminal::{TerminalOptions, plain};
@@ -31,8 +32,61 @@ pub fn terminal(hosts: &[&Examined], server: Option<&str>, options: &TerminalOpt
     crate::terminal::doctor::text(hosts, server, options)
 }
 
+/// The version of what [`json`] writes.
+const SCHEMA: &str = "nstar.doctor/1";
+
+/// What was found on hosts, for programs.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    findings: Vec<Finding<'a>>,
+    not_looked_at: Vec<NotLookedAt<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding<'a> {
+    on: &'a HostName,
+    certainty: Certainty,
+    fault: &'a Fault,
+    is: String,
+    does: &'static str,
+    mend: String,
+}
+
+#[derive(Debug, Serialize)]
+struct NotLookedAt<'a> {
+    on: &'a HostName,
+    check: Check,
+    os_error: Option<i32>,
+}
+
+/// What was found on hosts as JSON, ending in a newline: each fault with its kind, its numbers and its words, the surest first,
+/// and the checks that could not be made. A host without a name is this one.
+///
+/// # Errors
+/// Only where serde refuses a value, which no field of [`Fault`] gives cause for.
+pub fn json(hosts: &[&Examined]) -> Result<String, serde_json::Error> {
+    let found = hosts.iter().flat_map(|host| host.faults.iter().map(move |fault| finding(&host.on, fault)));
+    let mut findings: Vec<Finding<'_>> = found.collect();
+    findings.sort_by_key(|finding| finding.certainty);
+    let unmade = hosts.iter().flat_map(|host| host.facts.unmade.iter().map(move |of| (&host.on, of)));
+    let not_looked_at =
+        unmade.map(|(on, of)| NotLookedAt { on, check: of.check, os_error: of.os_error }).collect();
+    let document = Document { schema: SCHEMA, findings, not_looked_at };
+    serde_json::to_string_pretty(&document).map(|text| text + "\n")
+}
+
+fn finding<'a>(on: &'a HostName, fault: &'a Fault) -> Finding<'a> {
+    let doctor::Told { is, does, mend } = doctor::fault(fault);
+    Finding { on, certainty: fault.certainty(), fault, is: plain(&is), does, mend: plain(&mend) }
+}
+
 #[cfg(test)]
 mod tests {
+    use analysis::counters::Role;
+    use analysis::doctor::{Facts, Subject, Unmade};
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -43,5 +97,32 @@ mod tests {
         assert!(said.contains(" Mend on web: sysctl -w net.core.somaxconn=4096"), "{said}");
         let here = in_short(&None, &fault);
         assert!(here.starts_with("Listen queues hold 64 ") && here.contains(" Mend: sysctl"), "{here}");
+    }
+
+    #[test]
+    fn for_programs_each_fault_has_its_kind_and_its_numbers() {
+        let server = Subject::Server { name: "app".into(), pid: 7, role: Role::Server };
+        let queue = Box::new(Fault::SynQueue { limit: 9 });
+        let inside = Fault::Within { name: "app".into(), pid: 7, fault: queue };
+        let files = |of| Fault::OpenFiles { of, processes: 1, limit: 64_000 };
+        let faults = vec![files(server), files(Subject::Generator), inside];
+        let unmade = vec![Unmade { check: Check::TimeWait, os_error: Some(1) }];
+        let facts = Facts { unmade, ..Facts::default() };
+        let web = Examined { on: Some("web".to_owned()), faults, facts };
+        let here = Examined { faults: vec![Fault::Steal { share: 0.5 }], ..Examined::default() };
+        let told: Value = serde_json::from_str(&json(&[&web, &here]).expect("JSON")).expect("JSON");
+        assert_eq!(told["schema"], "nstar.doctor/1");
+        let [steal, of_server, of_generator, inside] = [0, 1, 2, 3].map(|at: usize| &told["findings"][at]);
+        assert_eq!(steal["fault"], json!({ "kind": "steal", "share": 0.5 }), "the surest first");
+        assert_eq!((&steal["on"], &steal["certainty"]), (&Value::Null, &json!("sure")));
+        let process = json!({ "name": "app", "pid": 7, "role": "server" });
+        let limit = |of: Value| json!({ "kind": "open-files", "of": of, "processes": 1, "limit": 64_000 });
+        assert_eq!((&of_server["fault"], &of_server["on"]), (&limit(process), &json!("web")));
+        assert_eq!(of_generator["fault"], limit(Value::Null), "nothing for the generator");
+        let queue = json!({ "kind": "syn-queue", "limit": 9 });
+        assert_eq!(inside["fault"], json!({ "kind": "within", "name": "app", "pid": 7, "fault": queue }));
+        assert!(of_server["is"].as_str().is_some_and(|is| is.is_ascii() && is.contains("64")), "{of_server}");
+        let not_looked_at = json!([{ "on": "web", "check": "time-wait", "os_error": 1 }]);
+        assert_eq!(told["not_looked_at"], not_looked_at);
     }
 }

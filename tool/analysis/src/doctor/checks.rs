@@ -4,11 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// A thing that is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Check {
     /// Files that a process may open.
     OpenFiles,
     /// Limits of cgroups on processors.
     Quota,
+    /// Limits of cgroups on memory.
+    Memory,
     /// Processors that a process may run on.
     Placement,
     /// Whether a server was built without optimisation.
@@ -25,7 +28,7 @@ pub enum Check {
     SynQueue,
     /// The table of tracked connections.
     Tracking,
-    /// Links.
+    /// Links, and what they take off the processors.
     Links,
     /// Packets dropped from a full queue.
     PacketsDropped,
@@ -61,9 +64,12 @@ pub(super) enum Scope {
 impl Check {
     pub(super) fn scope(self) -> Scope {
         match self {
-            Self::OpenFiles | Self::Quota | Self::Placement | Self::DebugServer | Self::Backlog => {
-                Scope::Processes
-            }
+            Self::OpenFiles
+            | Self::Quota
+            | Self::Memory
+            | Self::Placement
+            | Self::DebugServer
+            | Self::Backlog => Scope::Processes,
             Self::Ports
             | Self::TimeWait
             | Self::ListenQueue

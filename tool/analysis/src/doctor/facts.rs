@@ -1,6 +1,6 @@
 //! What a host says of itself at one instant.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::Unmade;
 use crate::counters::{Cpu, Role, Tracked};
@@ -36,6 +36,9 @@ pub struct Facts {
     pub listeners: Vec<ListenQueue>,
     /// Links that are up, but the loopback: name, bits a second, whether both directions work at once.
     pub links: Vec<(String, f64, bool)>,
+    /// What links take off the processors: those that are up and have a device behind them, also if they do not say how fast they
+    /// are.
+    pub offloads: Vec<LinkOffloads>,
     /// What could not be looked at for want of a right.
     pub unmade: Vec<Unmade>,
 }
@@ -64,6 +67,21 @@ impl Subject {
             Self::Server { name, role, .. } => Some((*role, name.as_str())),
         }
     }
+
+    /// Writes a process without the name of its variant: its name, number and role, and nothing (`null`) for the generator.
+    pub(super) fn plainly<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Process<'a> {
+            name: &'a str,
+            pid: u32,
+            role: Role,
+        }
+        let process = match self {
+            Self::Generator => None,
+            Self::Server { name, pid, role } => Some(Process { name, pid: *pid, role: *role }),
+        };
+        process.serialize(serializer)
+    }
 }
 
 /// Limits of a process.
@@ -75,8 +93,20 @@ pub struct SubjectFacts {
     pub allowed: Vec<u32>,
     /// Processors that its cgroup lets it use.
     pub quota_cores: Option<f64>,
+    /// Memory under the tightest limit of its cgroups. Absent where there is no limit.
+    pub memory: Option<MemoryUse>,
     /// Whether its program lies where debug builds are put.
     pub debug_build: bool,
+}
+
+/// What a cgroup may use of memory, and what it uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryUse {
+    /// What it may use, bytes.
+    pub most_bytes: u64,
+    /// What it uses, bytes, but for pages of files that were not read for a while: those the kernel takes back first. Kubernetes
+    /// calls it the working set.
+    pub used_bytes: u64,
 }
 
 /// The settings of a processor.
@@ -129,6 +159,17 @@ pub struct ListenQueue {
     pub port: u16,
     /// How many connections may wait.
     pub most: u64,
+}
+
+/// Work on packets that a link takes off the processors. What the kernel does not tell is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkOffloads {
+    /// The name of the link.
+    pub link: String,
+    /// Whether the device cuts large pieces of a TCP stream into packets (TSO, TCP segmentation offload).
+    pub segmentation: Option<bool>,
+    /// Whether packets that arrive are joined before the kernel handles them (GRO, generic receive offload).
+    pub receive: Option<bool>,
 }
 
 /// Limits on connections, of a network namespace.

@@ -49,6 +49,7 @@ impl Facts {
             let Sockets { packet_queue, packets_dropped, .. } = self.sockets;
             self.sockets = Sockets { packet_queue, packets_dropped, ..Sockets::default() };
             self.links.clear();
+            self.offloads.clear();
         }
         self.server_network = self.server_network.filter(|network| !is_known(&network.sockets));
         let knows_networks = own_is_known && self.server_network.is_none();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Facts, Fault, Sockets, Subject, SubjectFacts};
+use super::{Facts, Fault, LinkOffloads, MemoryUse, Sockets, Subject, SubjectFacts};
 
 /// A thousand users, and some files besides.
 const FILES_MIN: u64 = 1_100;
@@ -34,6 +34,9 @@ const STEAL: f64 = 0.01;
 /// Processors that a stranger may use.
 const NEIGHBOUR_CORES: f64 = 0.05;
 
+/// The share of the memory that a cgroup may use from which on load may need more than is left.
+const MEMORY: f64 = 0.8;
+
 /// Slower links fill up before a server does.
 const LINK_BITS_PER_S: f64 = 1e9;
 
@@ -43,7 +46,7 @@ const FAST_CLOCKS: [&str; 5] =
 
 /// Every fault, in no order.
 pub(super) fn all(first: &Facts, second: &Facts) -> Vec<Fault> {
-    let rules = [limits, sockets, processors, placement, clock];
+    let rules = [limits, memory, links, sockets, processors, placement, clock];
     let mut found: Vec<Fault> = rules.iter().flat_map(|rule| rule(second)).collect();
     found.extend(meanwhile(first, second));
     found
@@ -59,6 +62,24 @@ fn limits(facts: &Facts) -> Vec<Fault> {
         Subject::Server { name, pid, .. } => Some(Fault::DebugServer { name, pid, processes }),
         Subject::Generator => None,
     });
+    files.chain(quotas).chain(debug).collect()
+}
+
+fn memory(facts: &Facts) -> Vec<Fault> {
+    let little_left = |limits: &SubjectFacts| {
+        let MemoryUse { most_bytes, used_bytes } = limits.memory.filter(|memory| memory.most_bytes > 0)?;
+        let used = used_bytes as f64 / most_bytes as f64;
+        // The smallest share that is left is the lowest.
+        (used >= MEMORY).then_some((1.0 - used, most_bytes, used_bytes))
+    };
+    let fault = |(of, processes, (_, most_bytes, used_bytes))| {
+        let memory = MemoryUse { most_bytes, used_bytes };
+        Fault::Memory { of, processes, memory }
+    };
+    lowest(facts, little_left).into_iter().map(fault).collect()
+}
+
+fn links(facts: &Facts) -> Vec<Fault> {
     let slow = |(name, bits_per_s, full_duplex): &(String, f64, bool)| {
         (*bits_per_s < LINK_BITS_PER_S || !full_duplex).then(|| Fault::Link {
             name: name.clone(),
@@ -66,7 +87,13 @@ fn limits(facts: &Facts) -> Vec<Fault> {
             full_duplex: *full_duplex,
         })
     };
-    files.chain(quotas).chain(debug).chain(facts.links.iter().filter_map(slow)).collect()
+    let without_help = |link: &LinkOffloads| {
+        let [segmentation, receive] = [link.segmentation, link.receive].map(|is_on| is_on == Some(false));
+        let link = link.link.clone();
+        (segmentation || receive).then_some(Fault::Offloads { link, segmentation, receive })
+    };
+    let offloads = facts.offloads.iter().filter_map(without_help);
+    facts.links.iter().filter_map(slow).chain(offloads).collect()
 }
 
 /// Of each tier whose processes have such a limit: the one with the lowest, how many have any, and the lowest. A server of many
@@ -162,28 +189,47 @@ fn processors(facts: &Facts) -> Vec<Fault> {
     governor.into_iter().chain(idle).chain(pages.then_some(Fault::HugePages)).collect()
 }
 
-/// Where generator and server run, as far as they are known.
+/// Where generator and server run, as far as they are known. Of what they have in common the closest is told: processors, cores,
+/// memory.
 fn placement(facts: &Facts) -> Vec<Fault> {
     let allowed = |generator: bool| -> BTreeSet<u32> {
         let of = facts.subjects.iter().filter(|(subject, _)| (*subject == Subject::Generator) == generator);
         of.flat_map(|(_, limits)| &limits.allowed).copied().collect()
     };
     let (generator, servers) = (allowed(true), allowed(false));
-    let shared = generator.intersection(&servers).count() as u32;
-    let pair = || {
-        let of_generator = facts.processors.iter().filter(|processor| generator.contains(&processor.number));
-        let pairs = of_generator
-            .flat_map(|processor| processor.siblings.iter().map(move |sibling| [processor.number, *sibling]));
-        pairs.into_iter().find(|[own, sibling]| own != sibling && servers.contains(sibling))
-    };
-    let together = match shared {
-        0 => pair().map(|pair| Fault::SharedCores { pair }),
+    let in_common = match generator.intersection(&servers).count() as u32 {
+        0 => shared_core(facts, &generator, &servers).or_else(|| memory_nodes(facts, &generator, &servers)),
         shared => Some(Fault::SharedProcessors { shared, servers: servers.len() as u32 }),
     };
-    let on_server = facts.processors.iter().filter(|processor| servers.contains(&processor.number));
-    let nodes: BTreeSet<u32> = on_server.filter_map(|processor| processor.node).collect();
-    let apart = (nodes.len() > 1).then_some(Fault::Nodes { nodes: nodes.len() as u32 });
-    together.into_iter().chain(apart).collect()
+    let nodes = nodes(facts, &servers).len() as u32;
+    let spread = (nodes > 1).then_some(Fault::Nodes { nodes });
+    in_common.into_iter().chain(spread).collect()
+}
+
+fn shared_core(facts: &Facts, generator: &BTreeSet<u32>, servers: &BTreeSet<u32>) -> Option<Fault> {
+    let of_generator = facts.processors.iter().filter(|processor| generator.contains(&processor.number));
+    let mut pairs = of_generator
+        .flat_map(|processor| processor.siblings.iter().map(move |sibling| [processor.number, *sibling]));
+    let pair = pairs.find(|[own, sibling]| own != sibling && servers.contains(sibling))?;
+    Some(Fault::SharedCores { pair })
+}
+
+/// Whether generator and server have one node of memory or two, where there are several. A server that may run on more than one
+/// has a fault of its own, which comes first.
+fn memory_nodes(facts: &Facts, generator: &BTreeSet<u32>, servers: &BTreeSet<u32>) -> Option<Fault> {
+    let all: BTreeSet<u32> = facts.processors.iter().filter_map(|processor| processor.node).collect();
+    let (generator, servers) = (nodes(facts, generator), nodes(facts, servers));
+    let server = servers.first().copied().filter(|_| all.len() > 1 && servers.len() == 1)?;
+    if generator.contains(&server) {
+        return Some(Fault::SharedNode { node: server, nodes: all.len() as u32 });
+    }
+    generator.first().map(|generator| Fault::NodesApart { generator: *generator, server })
+}
+
+/// The nodes of memory of these processors.
+fn nodes(facts: &Facts, of: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let these = facts.processors.iter().filter(|processor| of.contains(&processor.number));
+    these.filter_map(|processor| processor.node).collect()
 }
 
 fn clock(facts: &Facts) -> Vec<Fault> {

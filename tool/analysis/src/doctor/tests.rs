@@ -46,6 +46,7 @@ fn healthy() -> [Facts; 2] {
         },
         listeners: vec![ListenQueue { name: "app".into(), pid: 7, port: 80, most: 511 }],
         links: vec![("eth0".into(), 1e10, true)],
+        offloads: vec![LinkOffloads { link: "eth0".into(), segmentation: Some(true), receive: Some(true) }],
         ..Facts::default()
     };
     let mut second = first.clone();
@@ -67,10 +68,12 @@ type Plant = (&'static str, fn(&mut Facts));
 
 #[test]
 fn each_fault_is_found_alone() {
-    let plant: [Plant; 23] = [
+    let plant: [Plant; 27] = [
         ("OpenFiles", |facts| facts.subjects[1].1.open_files = Some(1_024)),
         ("Quota", |facts| facts.subjects[1].1.quota_cores = Some(0.5)),
+        ("Memory", |facts| facts.subjects[1].1.memory = Some(MemoryUse { most_bytes: 100, used_bytes: 80 })),
         ("Link", |facts| facts.links[0].1 = 1e8),
+        ("Offloads", |facts| facts.offloads[0].receive = Some(false)),
         ("FewPorts", |facts| facts.sockets.ports = Some(1_000)),
         ("TimeWait", |facts| facts.sockets.time_wait = 20_000),
         ("ListenQueue", |facts| facts.sockets.listen_queue = Some(128)),
@@ -94,6 +97,10 @@ fn each_fault_is_found_alone() {
             facts.processors.push(third);
             facts.subjects[1].1.allowed = vec![0, 2];
         }),
+        ("SharedNode", |facts| {
+            facts.processors.push(Processor { number: 2, node: Some(1), ..Processor::default() })
+        }),
+        ("NodesApart", |facts| facts.processors[1].node = Some(1)),
         ("Clock", |facts| facts.clock = Some("hpet".into())),
         ("DebugBuild", |facts| facts.debug_build = true),
         ("DebugServer", |facts| facts.subjects[1].1.debug_build = true),
@@ -144,6 +151,49 @@ fn quotas_and_debug_builds_of_many_processes_are_told_once() {
             Fault::DebugServer { name: "worker".into(), pid: 20, processes: 3 },
         ]
     );
+}
+
+#[test]
+fn of_cgroups_with_little_memory_left_the_one_with_the_smallest_share_is_told() {
+    let [_, mut facts] = healthy();
+    let worker = |pid, most_bytes, used_bytes| {
+        let memory = Some(MemoryUse { most_bytes, used_bytes });
+        (server("worker", pid, Role::Server), SubjectFacts { memory, ..SubjectFacts::default() })
+    };
+    facts.subjects.extend([worker(20, 1_000, 850), worker(21, 5_000, 4_500), worker(22, 100, 79)]);
+    facts.subjects.extend([worker(23, 0, 0)]);
+    assert_eq!(
+        faults(&facts, &facts),
+        [Fault::Memory {
+            of: server("worker", 21, Role::Server),
+            processes: 2,
+            memory: MemoryUse { most_bytes: 5_000, used_bytes: 4_500 },
+        }]
+    );
+}
+
+#[test]
+fn of_what_generator_and_server_have_in_common_the_closest_is_told() {
+    let [_, mut facts] = healthy();
+    let far = Processor { number: 2, node: Some(1), ..Processor::default() };
+    facts.processors.push(far);
+    assert_eq!(faults(&facts, &facts), [Fault::SharedNode { node: 0, nodes: 2 }]);
+    facts.processors[1].siblings = vec![0, 1];
+    assert_eq!(faults(&facts, &facts), [Fault::SharedCores { pair: [1, 0] }]);
+    facts.subjects[0].1.allowed = vec![0, 1];
+    assert_eq!(faults(&facts, &facts), [Fault::SharedProcessors { shared: 1, servers: 1 }]);
+    facts.subjects[0].1.allowed = vec![2];
+    assert_eq!(faults(&facts, &facts), [Fault::NodesApart { generator: 1, server: 0 }]);
+}
+
+#[test]
+fn what_the_kernel_does_not_tell_of_a_link_is_no_fault() {
+    let [_, mut facts] = healthy();
+    let link = "eth0".to_owned();
+    facts.offloads[0] = LinkOffloads { link: link.clone(), segmentation: None, receive: None };
+    assert_eq!(faults(&facts, &facts), []);
+    facts.offloads[0].segmentation = Some(false);
+    assert_eq!(faults(&facts, &facts), [Fault::Offloads { link, segmentation: true, receive: false }]);
 }
 
 /// The name of the variant.

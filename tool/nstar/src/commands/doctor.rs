@@ -57,8 +57,11 @@ fn look(flags: &Doctor, observe: &Observe) -> Result<Diagnosis, Failure> {
     }
     let server = url.filter(|_| found.unseen.is_none()).map(|url| url.origin().to_string());
     let hosts: Vec<&Examined> = found.hosts().collect();
-    let options = output::terminal_options(&[]);
-    output::print(&report::doctor::terminal(&hosts, server.as_deref(), &options))?;
+    let text = match flags.json {
+        true => report::doctor::json(&hosts).map_err(Failure::failed)?,
+        false => report::doctor::terminal(&hosts, server.as_deref(), &output::terminal_options(&[])),
+    };
+    output::print(&text)?;
     Ok(found)
 }
 

@@ -36,6 +36,9 @@ pub struct Doctor {
     /// The script that --apply writes and --undo carries out [default: nstar/undo-doctor.sh in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub undo_script: Option<PathBuf>,
+    /// Print what was found as JSON on stdout instead of text
+    #[arg(short = 'j', long, conflicts_with_all = ["apply", "undo"])]
+    pub json: bool,
 }
 
 impl Doctor {

@@ -1,6 +1,11 @@
 //! `nstar doctor`: a fault that is planted in a server is found; what is applied is put back.
 
+mod asked;
+mod planted;
+
 use std::ffi::OsStr;
+
+use serde_json::Value;
 
 use crate::common::{
     support::{Place, Server, is_root_or_skip, tool_program},
@@ -15,6 +20,24 @@ fn a_server_that_may_open_few_files_is_found() {
     let found = place.nstar(["doctor", &server.url("/")]).run();
     assert!([Some(0), Some(4)].contains(&found.status.code()), "{found}");
     found.says("may open 512 files").says(&format!("prlimit --pid {}", server.pid())).has_not_panicked();
+}
+
+#[test]
+fn programs_are_told_the_kind_of_each_fault_and_its_numbers() {
+    let place = Place::beside_others();
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: None)\n"));
+    place.call(["prlimit", "--pid", &server.pid().to_string(), "--nofile=512"]).run().exits(0);
+    let found = place.nstar(["doctor", &server.url("/"), "-j"]).run().has_not_panicked();
+    assert!([Some(0), Some(4)].contains(&found.status.code()), "{found}");
+    let told: Value = serde_json::from_str(&found.stdout).expect("JSON");
+    let findings = told["findings"].as_array().expect("findings");
+    let is_about = |finding: &&Value| finding["fault"]["of"]["pid"] == server.pid();
+    let files = findings.iter().filter(is_about).find(|finding| finding["fault"]["kind"] == "open-files");
+    let files = files.unwrap_or_else(|| panic!("{found}"));
+    assert_eq!((&files["fault"]["limit"], &files["certainty"]), (&512.into(), &"depends".into()), "{files}");
+    assert!(files["mend"].as_str().is_some_and(|mend| mend.starts_with("prlimit --pid ")), "{files}");
+    place.nstar(["doctor", "-j", "--apply", "--yes"]).run().exits(2);
+    place.nstar(["doctor", "-j", "--undo"]).run().exits(2);
 }
 
 /// The agent is one of this host, in the place of nstar itself.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use analysis::counters::MemoryLimit;
+use analysis::doctor::MemoryUse;
 
 use super::cgroup::{Membership, ancestors};
 use crate::clock::page_bytes;
@@ -59,13 +60,27 @@ impl MemoryLimitSampler {
         self.groups.clear();
         for pid in topology.servers.iter().chain(&topology.downstream) {
             let membership = Membership::of(&self.paths, *pid);
-            let cgroups = membership.read();
-            let found = version_2(&membership, &cgroups).or_else(|| version_1(&membership, &cgroups));
-            let Some((directory, group)) = found else { continue };
+            let Some((directory, group)) = found(&membership) else { continue };
             self.groups.entry(directory).or_insert(group).pids.push(*pid);
         }
         self.groups.values_mut().for_each(|group| group.pids.sort_unstable());
     }
+}
+
+/// The memory that a process may use by the tightest limit of its cgroups, and what of it is in use; `None` without a limit.
+pub(super) fn in_use(paths: &KernelPaths, pid: Pid) -> Option<MemoryUse> {
+    let (directory, group) = found(&Membership::of(paths, pid))?;
+    let MemoryLimit { limit_bytes, used_bytes, .. } = limit(&directory, &group)?;
+    let stat = read_or_empty(&directory.join("memory.stat"));
+    // Version 1 has the sum over a group and those below it under a name of its own.
+    let idle = named(&stat, "inactive_file ").max(named(&stat, "total_inactive_file "));
+    Some(MemoryUse { most_bytes: limit_bytes, used_bytes: used_bytes.saturating_sub(idle) })
+}
+
+/// The group with the tightest limit on a process.
+fn found(membership: &Membership) -> Option<(PathBuf, LimitedGroup)> {
+    let cgroups = membership.read();
+    version_2(membership, &cgroups).or_else(|| version_1(membership, &cgroups))
 }
 
 fn version_2(membership: &Membership, cgroups: &Cgroups) -> Option<(PathBuf, LimitedGroup)> {
@@ -215,11 +230,27 @@ mod tests {
     }
 
     #[test]
+    fn files_that_were_not_read_for_a_while_are_not_in_use() {
+        let tree = Tree::new("4:memory:/web\n0::/a\n");
+        let expected = |used_bytes| Some(MemoryUse { most_bytes: 1_000_000, used_bytes });
+        tree.file("cg/memory/web/memory.limit_in_bytes", "1000000\n");
+        tree.file("cg/memory/web/memory.usage_in_bytes", "900000\n");
+        tree.file("cg/memory/web/memory.stat", "inactive_file 10000\ntotal_inactive_file 300000\n");
+        assert_eq!(in_use(&tree.paths(), PID), expected(600_000));
+        tree.file("cg/a/memory.max", "1000000\n");
+        tree.file("cg/a/memory.current", "700000\n");
+        tree.file("cg/a/memory.stat", "inactive_anon 9\ninactive_file 200000\n");
+        assert_eq!(in_use(&tree.paths(), PID), expected(500_000));
+        tree.file("cg/a/memory.current", "0\n");
+        assert_eq!(in_use(&tree.paths(), PID), expected(0), "the files were read at different times");
+    }
+
+    #[test]
     fn no_limit_is_none() {
         let tree = Tree::new("4:memory:/web\n0::/a\n");
         tree.file("cg/memory/web/memory.limit_in_bytes", "9223372036854771712\n");
         tree.file("cg/a/memory.max", "max\n");
-        assert_eq!(limits(&tree), []);
+        assert_eq!((limits(&tree), in_use(&tree.paths(), PID)), (Vec::new(), None));
         assert_eq!(limits(&Tree::new("")), []);
     }
 

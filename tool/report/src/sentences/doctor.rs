@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::doctor::{Certainty, Check, Fault, Subject, Unmade};
+use analysis::doctor::{Certainty, Check, Fault, MemoryUse, Subject, Unmade};
 use analysis::run::{AgentTrouble, HostName};
 
 use super::unwatched;
@@ -54,7 +54,7 @@ pub(crate) fn fault(of: &Fault) -> Told {
     }
     let told =
         of_process(of).or_else(|| of_sockets(of)).or_else(|| of_traffic(of)).or_else(|| of_placement(of));
-    told.unwrap_or_else(|| of_processors(of))
+    told.or_else(|| of_memory_nodes(of)).unwrap_or_else(|| of_processors(of))
 }
 
 /// A fault of the network namespace of a process: its settings are set inside it.
@@ -75,6 +75,12 @@ fn of_process(of: &Fault) -> Option<Told> {
             quota(of, *processes, &number::cores(*cores)),
             "The answer is that of the quota: as meant in production, but not what the machine can do.",
             "raise cpu.max of the cgroup, or leave it if production has the same",
+        ),
+        Fault::Memory { of, processes, memory } => told(
+            memory_used(of, *processes, *memory),
+            "Where load makes it need more, it waits while the kernel takes memory back, or is killed.",
+            "raise memory.max or memory.high of the cgroup (MemoryMax=, MemoryHigh= of a unit; --memory of a \
+             container), or have it keep less",
         ),
         Fault::DebugServer { name, pid, processes } => {
             let whose = match processes {
@@ -123,6 +129,19 @@ fn quota(of: &Subject, processes: u32, cores: &str) -> String {
             format!("Cgroups limit the processors of {all}, at worst to {cores} (pid {pid}).")
         }
         _ => format!("A cgroup lets {} use {cores} processors.", subject(of)),
+    }
+}
+
+fn memory_used(of: &Subject, processes: u32, memory: MemoryUse) -> String {
+    let [most, used] = [memory.most_bytes, memory.used_bytes].map(|of| number::prefixed(of as f64, "B"));
+    match of {
+        Subject::Server { name, pid, .. } if processes > 1 => {
+            let all = several(processes, name);
+            format!(
+                "Cgroups limit the memory of {all}, at worst to {most}, of which {used} are in use (pid {pid})."
+            )
+        }
+        _ => format!("A cgroup lets {} use {most} of memory, of which {used} are in use.", subject(of)),
     }
 }
 
@@ -191,8 +210,22 @@ fn of_traffic(of: &Fault) -> Option<Told> {
             "Where load passes over it, it may be full before the server is.",
             "another cable, port or host",
         ),
+        Fault::Offloads { link, segmentation, receive } => offloads(link, *segmentation, *receive),
         _ => return None,
     })
+}
+
+fn offloads(link: &str, segmentation: bool, receive: bool) -> Told {
+    let all = [("TSO", "tso on", segmentation), ("GRO", "gro on", receive)];
+    let off = || all.iter().filter(|(.., is_off)| *is_off);
+    let names: Vec<&str> = off().map(|(name, ..)| *name).collect();
+    let words: Vec<&str> = off().map(|(_, words, _)| *words).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    told(
+        format!("On the link {link}, {} {are} off.", names.join(" and ")),
+        "Where large bodies pass over it, the kernel handles each packet by itself, and takes processor time for that.",
+        format!("ethtool -K {link} {}; a virtual device may not be able to", words.join(" ")),
+    )
 }
 
 fn of_placement(of: &Fault) -> Option<Told> {
@@ -211,11 +244,6 @@ fn of_placement(of: &Fault) -> Option<Told> {
             "When both are busy, each runs at little more than half of its speed.",
             "give them processors of other cores: lscpu -e lists them",
         ),
-        Fault::Nodes { nodes } => told(
-            format!("The server may run on {} nodes of memory.", count((*nodes).into())),
-            "Where it lands differs from start to start, and its speed with that.",
-            "numactl --cpunodebind=0 --membind=0 SERVER",
-        ),
         Fault::Steal { share } => told(
             format!("The hypervisor takes {} of the processors' time.", number::percent(*share)),
             "Throughput is lower by as much, and differs from minute to minute.",
@@ -227,6 +255,27 @@ fn of_placement(of: &Fault) -> Option<Told> {
             format!(
                 "measure when it is not at work, or give it a processor of its own: taskset -a -cp LIST {pid}"
             ),
+        ),
+        _ => return None,
+    })
+}
+
+fn of_memory_nodes(of: &Fault) -> Option<Told> {
+    Some(match of {
+        Fault::Nodes { nodes } => told(
+            format!("The server may run on {} nodes of memory.", count((*nodes).into())),
+            "Where it lands differs from start to start, and its speed with that.",
+            "numactl --cpunodebind=0 --membind=0 SERVER",
+        ),
+        Fault::SharedNode { node, nodes } => told(
+            format!("Generator and server share node {node} of memory, one of {nodes}."),
+            "Where either moves much data, the other waits for memory, and finds less of its own in the cache.",
+            "give the generator processors of another node, as lscpu -e lists them: nstar sweep --cpus LIST",
+        ),
+        Fault::NodesApart { generator, server } => told(
+            format!("The generator is on node {generator} of memory, and the server on node {server}."),
+            "What they send each other crosses between the nodes: a request costs more processor time than on one.",
+            "leave it where clients come from other hosts; else give both processors of one node, as lscpu -e lists them",
         ),
         _ => return None,
     })
@@ -303,6 +352,7 @@ fn check(of: Check) -> &'static str {
     match of {
         Check::OpenFiles => "files that processes may open",
         Check::Quota => "limits of cgroups on processors",
+        Check::Memory => "limits of cgroups on memory",
         Check::Placement => "processors that processes may run on",
         Check::DebugServer => "debug builds of the server",
         Check::Backlog => "the server's own listen queue",
@@ -415,20 +465,47 @@ mod tests {
         let quota = |processes| fault(&Fault::Quota { of: server(), processes, cores: 0.5 }).is;
         assert_eq!(quota(1), "A cgroup lets app (pid 7) use 0.50 processors.");
         assert_eq!(quota(3), "Cgroups limit the processors of 3 processes of app, at worst to 0.50 (pid 7).");
+        let memory = |processes| {
+            let memory = MemoryUse { most_bytes: 100_000_000, used_bytes: 93_000_000 };
+            fault(&Fault::Memory { of: server(), processes, memory }).is
+        };
+        let said = [1, 3].map(|processes| memory(processes).replace(number::GROUP, " "));
+        assert_eq!(said[0], "A cgroup lets app (pid 7) use 100 MB of memory, of which 93.0 MB are in use.");
+        let many = "Cgroups limit the memory of 3 processes of app, at worst to 100 MB, of which 93.0 MB are";
+        assert!(said[1].starts_with(many) && said[1].ends_with("in use (pid 7)."), "{}", said[1]);
         let debug = |processes| fault(&Fault::DebugServer { name: "app".into(), pid: 7, processes }).is;
         assert!(debug(1).starts_with("app (pid 7) runs from"), "{}", debug(1));
         assert!(debug(3).starts_with("3 processes of app, such as pid 7, run from"), "{}", debug(3));
     }
 
     #[test]
+    fn what_a_link_leaves_to_the_processors_is_named_and_only_that_is_turned_on() {
+        let off = |segmentation, receive| {
+            let told = fault(&Fault::Offloads { link: "eth0".into(), segmentation, receive });
+            (told.is, told.mend)
+        };
+        let (is, mend) = off(true, true);
+        assert_eq!(is, "On the link eth0, TSO and GRO are off.");
+        assert!(mend.starts_with("ethtool -K eth0 tso on gro on;"), "{mend}");
+        let (is, mend) = off(false, true);
+        assert_eq!(is, "On the link eth0, GRO is off.");
+        assert!(mend.starts_with("ethtool -K eth0 gro on;"), "{mend}");
+    }
+
+    #[test]
     fn every_fault_has_words_of_its_own() {
         let table = Tracked { connections: 9, most: 10, refused: 0 };
+        let memory = MemoryUse { most_bytes: 100, used_bytes: 90 };
+        let off = |segmentation, receive| Fault::Offloads { link: "eth0".into(), segmentation, receive };
         let all = [
             Fault::OpenFiles { of: Subject::Generator, processes: 1, limit: 64 },
             Fault::OpenFiles { of: server(), processes: 1, limit: 64 },
             Fault::OpenFiles { of: server(), processes: 2, limit: 64 },
             Fault::Quota { of: server(), processes: 1, cores: 0.5 },
             Fault::Quota { of: server(), processes: 2, cores: 0.5 },
+            Fault::Memory { of: Subject::Generator, processes: 1, memory },
+            Fault::Memory { of: server(), processes: 1, memory },
+            Fault::Memory { of: server(), processes: 2, memory },
             Fault::FewPorts { ports: 100 },
             Fault::TimeWait { held: 90, ports: 100, reuse: Some(0) },
             Fault::ListenQueue { limit: 128 },
@@ -438,11 +515,16 @@ mod tests {
             Fault::PacketsDropped { per_s: 4.0, limit: Some(1_000) },
             Fault::Tracking { table },
             Fault::Link { name: "eth0".into(), bits_per_s: 1e8, full_duplex: false },
+            off(true, false),
+            off(false, true),
+            off(true, true),
             Fault::Governor { name: "powersave".into(), processors: 2 },
             Fault::IdleStates { wake_us: 200, processors: 2 },
             Fault::SharedProcessors { shared: 1, servers: 2 },
             Fault::SharedCores { pair: [0, 1] },
             Fault::Nodes { nodes: 2 },
+            Fault::SharedNode { node: 0, nodes: 2 },
+            Fault::NodesApart { generator: 1, server: 0 },
             Fault::Steal { share: 0.1 },
             Fault::Swapping { pages_per_s: 3.0 },
             Fault::HugePages,
