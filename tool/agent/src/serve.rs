@@ -294,5 +294,6 @@ pub fn about() -> About {
         process_namespace: link("/proc/self/ns/pid").unwrap_or_default(),
         is_root: geteuid().is_root(),
         pid: std::process::id(),
+        machine: observe::host(),
     }
 }

@@ -5,6 +5,7 @@
 
 mod caution;
 mod claim;
+mod difference;
 mod estimate;
 mod figure;
 mod gate;
@@ -13,7 +14,8 @@ mod side;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use caution::{Aspect, Caution, Difference, Setting};
+pub use caution::Caution;
+pub use difference::{Aspect, Difference, Setting};
 pub use estimate::{Basis, Bound};
 pub use figure::{Figure, Tier};
 pub use gate::{Gate, GateFinding, GateVerdict, Limit};
@@ -58,7 +60,8 @@ pub struct Case {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub variant: String,
     /// The number of users, the same on both sides, at which response times and costs were read; absent where no number was
-    /// measured on both: then they are those at each run's own N*.
+    /// measured on both: then they are those at each run's own N*. A cost of single runs that has an interval is not of one
+    /// number of users: it comes from all steps of each run, by regression.
     pub at_users: Option<u32>,
     /// The ratios, throughput first.
     pub figures: Vec<Ratio>,
@@ -106,13 +109,17 @@ pub fn of_runs(before: Vec<Given>, after: Vec<Given>, version: &str) -> Option<C
     let (before, after) = (side::without_copies(before), side::without_copies(after));
     let at_users = side::common_users(&before, &after);
     let samples = [&before, &after].map(|runs| figure::of_runs(runs, at_users));
+    let samples = match (before.as_slice(), after.as_slice()) {
+        ([one], [other]) => figure::with_demands(samples, [&one.run, &other.run]),
+        _ => samples,
+    };
     let [steps_before, steps_after] = [side::middle_steps(&before)?, side::middle_steps(&after)?];
     let figures = ratios(&samples, false);
     let case = Case { at_users, figures, steps_before, steps_after, ..Case::default() };
     Some(Contrast {
         schema: SCHEMA.into(),
         version: version.into(),
-        differences: caution::differences(&before, &after),
+        differences: difference::differences(&before, &after),
         before: Side::of_runs(&before),
         after: Side::of_runs(&after),
         cases: vec![case],
@@ -153,7 +160,7 @@ pub fn of_variants(before: &Variant, after: &Variant, version: &str) -> Result<C
 }
 
 fn comparison_differences(before: &Comparison, after: &Comparison) -> Vec<Difference> {
-    caution::of_hosts((&before.host, &before.version), (&after.host, &after.version))
+    difference::of_hosts((&before.host, &before.version), (&after.host, &after.version))
 }
 
 /// The ratio of every figure that both sides have, with claims.

@@ -24,6 +24,7 @@ pub mod document {
 
 mod ceiling;
 mod clock;
+mod digest;
 mod error;
 pub mod fleet;
 mod generator;
@@ -52,7 +53,7 @@ pub use scenario::error::{FlagError, Problem, ScenarioError};
 pub use scenario::single::RequestTemplate;
 pub use scenario::sizes::{SizeError, Sizes};
 pub use scenario::statuses::Statuses;
-pub use scenario::value::{CheckDigit, Each, Value, ValueKind};
+pub use scenario::value::{CheckDigit, Each, Origin, Value, ValueKind};
 pub use ticks::joined::{Part, joined};
 pub use ticks::recorder::SLICE_US;
 pub use ticks::totals::RequestTotal;

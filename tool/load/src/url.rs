@@ -195,12 +195,18 @@ pub(crate) fn shown_path(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
     let shown = |part: &str| match part.split_once('=') {
         // What a scenario fills in has a name there.
-        Some((_, value)) if value.starts_with("${") && value.ends_with('}') => part.to_owned(),
+        Some((_, value)) if is_slot(value) => part.to_owned(),
         Some((name, _)) => format!("{name}={HIDDEN}"),
         None if part.is_empty() => String::new(),
         None => HIDDEN.to_owned(),
     };
     format!("{path}?{}", query.split('&').map(shown).collect::<Vec<_>>().join("&"))
+}
+
+/// Whether a text is a slot of a template, and nothing more: what stands between two may be a token.
+fn is_slot(text: &str) -> bool {
+    let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| !name.contains('}'))
 }
 
 fn credentials(url: &url::Url) -> Result<Option<Credentials>, UrlError> {
@@ -280,6 +286,7 @@ mod tests {
             assert_eq!(url(&format!("http://h/p?{query}")).to_string(), format!("http://h/p?{shown}"));
         }
         assert_eq!(shown_path("/p?a=${size}&b=c"), "/p?a=${size}&b=***");
+        assert_eq!(shown_path("/p?a=${size}b${size}"), "/p?a=***");
         assert_eq!(url("http://h/p?a=1").path(), "/p?a=1", "it is sent");
     }
 

@@ -2,6 +2,7 @@
 
 mod agent;
 mod by_ssh;
+mod ci;
 mod compare;
 mod database;
 mod doctor;
@@ -29,6 +30,7 @@ pub use self::fleet::{BusLogin, Fleet, FleetCommand, Kubernetes};
 pub use self::{
     agent::Agent,
     by_ssh::BySsh,
+    ci::CiFiles,
     compare::{Compare, History},
     database::DatabaseLogin,
     doctor::Doctor,

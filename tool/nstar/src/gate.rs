@@ -3,10 +3,13 @@
 use std::str::FromStr;
 
 use analysis::{
-    contrast::{self, Figure, Limit},
+    contrast::{self, Figure, GateVerdict, Limit},
     run::Run,
 };
-use report::metrics::{Metric, MetricUnit, gates};
+use report::{
+    gates::HeldGate,
+    metrics::{Metric, MetricUnit, gates},
+};
 
 /// One bound, such as `throughput>=1000`, `users>=50`, `p99<=20ms`, `errors<=0.1%`.
 #[derive(Debug, Clone)]
@@ -25,18 +28,28 @@ enum Bound {
 }
 
 impl Gate {
-    /// What to say if the run breaches the gate; `None` if it keeps it. A figure that the run lacks breaches.
+    /// What to say if the run breaches the gate; `None` if it keeps it.
     pub fn breach(&self, run: &Run) -> Option<String> {
+        let held = self.held(run);
+        let breached = held.verdict == GateVerdict::Breached;
+        breached.then(|| format!("gate {} breached: {}", held.text, held.found))
+    }
+
+    /// What the gate comes to. A figure that the run lacks breaches it.
+    pub fn held(&self, run: &Run) -> HeldGate {
         let of = run.into();
-        let Some(found) = self.metric.read(&of).map(|found| found.number()) else {
-            let why = self.metric.too_few(&of).unwrap_or_else(|| "the run has no such figure".to_owned());
-            return Some(format!("gate {} breached: {why}", self.text));
-        };
-        let kept = match self.bound {
+        let number = self.metric.read(&of).map(|found| found.number());
+        let kept = number.is_some_and(|found| match self.bound {
             Bound::AtLeast => found >= self.limit,
             Bound::AtMost => found <= self.limit,
-        };
-        (!kept).then(|| format!("gate {} breached: found {}", self.text, self.metric.unit().ascii(found)))
+        });
+        let lacking = || self.metric.too_few(&of).unwrap_or_else(|| "the run has no such figure".to_owned());
+        HeldGate {
+            file: String::new(),
+            text: self.text.clone(),
+            verdict: if kept { GateVerdict::Met } else { GateVerdict::Breached },
+            found: number.map_or_else(lacking, |found| format!("found {}", self.metric.unit().ascii(found))),
+        }
     }
 }
 

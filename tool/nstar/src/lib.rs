@@ -3,6 +3,7 @@
 //! A library as well as a program, so that `nstar-lab` takes the same flags, shows progress the same way, writes the
 //! same files and ends with the same exit codes.
 
+pub mod ci;
 pub mod commands;
 pub mod exit;
 pub mod flags;

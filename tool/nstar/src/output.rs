@@ -72,7 +72,7 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     };
     attempt.map_err(|error| {
         Failure::usage(format!(
-            "cannot write {}: {error}; nothing was run. Give a path you can write with -o",
+            "cannot write {}: {error}; nothing was run. Give a path that you can write",
             path.display()
         ))
     })
@@ -96,6 +96,13 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
             Ok(())
         }
     });
+    written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Appends to a file, which the steps of a CI job share.
+pub fn append_to_file(path: &Path, text: &str) -> Result<(), Failure> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
@@ -217,7 +224,7 @@ pub fn exit_of(run: &Run, show: &flags::Output, interrupt: &Interrupt) -> Exit {
 }
 
 /// Why the run is no result at all. A sweep may have found its answer before the server died; one load has not.
-fn failure(run: &Run) -> Option<String> {
+pub fn failure(run: &Run) -> Option<String> {
     let stopped = |warning: &&Warning| warning.kind == WarningKind::StoppedAnswering;
     match run.warnings.iter().find(stopped) {
         Some(warning) if run.steps.len() == 1 => Some(report::warning_text(warning)),

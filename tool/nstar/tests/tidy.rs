@@ -35,7 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("database-server", &[]),
     ("agent", &["analysis", "load", "observe"]),
-    ("load", &["analysis", "wire"]),
+    ("load", &["analysis", "import", "wire"]),
     ("observe", &["analysis"]),
     ("symbols", &["analysis"]),
     ("report", &["analysis", "import"]),

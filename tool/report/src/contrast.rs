@@ -49,7 +49,7 @@ pub fn markdown(contrast: &Contrast) -> String {
 /// The gates as JUnit XML.
 #[must_use]
 pub fn junit(contrast: &Contrast) -> String {
-    junit::gates(contrast)
+    junit::of_contrast(contrast)
 }
 
 /// What a gate came to, in ASCII: for stderr, which may be any terminal or a log.

@@ -1,10 +1,13 @@
-//! A contrast in Markdown, as the summaries of CI jobs take it.
+//! A contrast, or a run with its gates, in Markdown, as the summaries of CI jobs take it.
 
-use analysis::contrast::{Case, Contrast, Ratio};
+use analysis::contrast::{Case, Contrast, GateVerdict, Ratio};
+use analysis::run::Run;
 
-use crate::number;
-use crate::sentences::contrasts;
+use crate::gates::HeldGate;
+use crate::metrics::{self, Measurement};
+use crate::sentences::{self, contrasts};
 use crate::words::is_hidden;
+use crate::{number, summary};
 
 /// The contrast in Markdown (GitHub's), ending in a newline.
 pub(crate) fn contrast(of: &Contrast) -> String {
@@ -13,18 +16,43 @@ pub(crate) fn contrast(of: &Contrast) -> String {
         escaped(&of.before.files.join(" ")),
         escaped(&of.after.files.join(" "))
     );
-    for gate in &of.gates {
-        let verdict = contrasts::gate_verdict(gate.verdict);
-        text += &format!("- **{verdict}**: {}\n", escaped(&contrasts::gate(gate)));
-    }
-    if !of.gates.is_empty() {
-        text.push('\n');
-    }
+    text += &gates(of.gates.iter().map(|gate| (gate.verdict, contrasts::gate(gate))));
     of.cases.iter().for_each(|case| text += &of_case(case));
     let differences = of.differences.iter().map(contrasts::difference);
     let distrust: Vec<String> = differences.chain(contrasts::cautions(&of.cautions)).collect();
-    distrust.iter().for_each(|sentence| text += &format!("> {}\n>\n", escaped(sentence)));
-    text
+    text + &quoted(&distrust)
+}
+
+/// A run with its gates, ending in a newline; `file` is empty unless it is one of several.
+pub(crate) fn run(of: &Run, file: &str, held: &[HeldGate]) -> String {
+    let file = if file.is_empty() { String::new() } else { format!("{}: ", escaped(file)) };
+    let mut text = format!("### nstar: {file}{}\n\n", escaped(&of.target));
+    text += &gates(held.iter().map(|gate| (gate.verdict, contrasts::gate_of_run(gate))));
+    text += &format!("{}\n\n", escaped(&summary::headline(of)));
+    text += "| figure | value |\n|---|---:|\n";
+    let measured = Measurement::from(of);
+    for (_, metric) in metrics::gates() {
+        let value = metric.read(&measured).map(|found| metric.unit().cell_with_interval(&found));
+        let value = value.unwrap_or_else(|| number::MISSING.to_owned());
+        text += &format!("| {} | {} |\n", escaped(metric.heading()), escaped(&value));
+    }
+    text.push('\n');
+    let doubts = sentences::doubts(&of.verdict).into_iter().map(|doubt| format!("Inconclusive: {doubt}"));
+    let warnings = of.warnings.iter().map(sentences::warning_text);
+    text + &quoted(&doubts.chain(warnings).collect::<Vec<_>>())
+}
+
+/// A list of gates, and an empty line after it; nothing without any.
+fn gates(held: impl Iterator<Item = (GateVerdict, String)>) -> String {
+    let line = |(verdict, said): (GateVerdict, String)| {
+        format!("- **{}**: {}\n", contrasts::gate_verdict(verdict), escaped(&said))
+    };
+    let list: String = held.map(line).collect();
+    if list.is_empty() { list } else { list + "\n" }
+}
+
+fn quoted(sentences: &[String]) -> String {
+    sentences.iter().map(|sentence| format!("> {}\n>\n", escaped(sentence))).collect()
 }
 
 fn of_case(case: &Case) -> String {

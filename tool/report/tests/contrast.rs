@@ -20,8 +20,12 @@ fn text_and_lines_stand_out() {
             ("warn", "warn-paper", TEXT),
             ("ink", "warn-paper", TEXT),
             ("ink", "tint", TEXT),
+            ("ink", "grid", TEXT),
             ("accent", "tint", GRAPHICS),
+            ("accent", "grid", GRAPHICS),
             ("faint", "paper", GRAPHICS),
+            ("faint", "tint", GRAPHICS),
+            ("faint", "grid", GRAPHICS),
             ("warn-rule", "paper", GRAPHICS),
         ] {
             let ratio = ratio(luminance(&palette[front]), luminance(&palette[back]));

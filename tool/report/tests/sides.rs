@@ -2,68 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use analysis::contrast::{self, Contrast, Figure, Gate, Given, Limit};
-use analysis::history::{History, history};
+use analysis::contrast::{self, Figure, Gate, GateVerdict, Limit};
+use analysis::history::history;
 use analysis::prediction::{Bound, Change, Goal, GoalFigure, Prediction, Question, Refusal, predict};
 use analysis::run::Run;
 use report::TerminalOptions;
+use report::gates::HeldGate;
 use serde_json::Value;
 
 mod markup;
 mod samples;
 
 use markup::tags;
-
-fn given(file: &str, run: Run) -> Given {
-    Given { file: file.into(), run }
-}
-
-/// The sample of a full CPU, with so much of its throughput.
-fn scaled(share: f64, started: &str) -> Run {
-    let mut run = samples::cpu();
-    run.started = started.into();
-    run.verdict.throughput_max_per_s *= share;
-    run.verdict.throughput_max_ci_per_s = run.verdict.throughput_max_ci_per_s.map(|end| end * share);
-    run
-}
-
-fn slower() -> Contrast {
-    let after = scaled(0.9, "2026-11-22T00:00:00Z");
-    let found = contrast::of_runs(vec![given("a.json", samples::cpu())], vec![given("b.json", after)], "1");
-    let mut found = found.expect("runs on both sides");
-    let gate = |text: &str, figure, limit, ratio| Gate { text: text.into(), figure, limit, ratio };
-    found.hold(&[
-        gate("throughput>-3%", Figure::Throughput, Limit::Above, 0.97),
-        gate("throughput>-20%", Figure::Throughput, Limit::Above, 0.8),
-        gate("cpu<+5%", Figure::CpuPerRequest, Limit::Below, 1.05),
-    ]);
-    found
-}
-
-/// Names that steer terminals, pages and tables.
-fn hostile() -> Contrast {
-    let evil = "</td>|<script>alert(1)</script>`[x](y)\u{1b}[2J\"";
-    let mut after = samples::hostile();
-    after.target = evil.into();
-    after.host.kernel = evil.into();
-    let found = contrast::of_runs(vec![given(evil, samples::cpu())], vec![given(evil, after)], "1");
-    let mut found = found.expect("runs on both sides");
-    found.hold(&[Gate { text: evil.into(), figure: Figure::Throughput, limit: Limit::Above, ratio: 0.9 }]);
-    found
-}
-
-fn course() -> History {
-    let runs: Vec<Given> = (0..16)
-        .map(|number| {
-            let share = if number < 10 { 1.0 } else { 0.94 } + f64::from(number * 7 % 5) * 0.001;
-            given(
-                &format!("{number:02}.json"),
-                scaled(share, &format!("2026-11-{:02}T00:00:00Z", number + 1)),
-            )
-        })
-        .collect();
-    history(&runs, "1")
-}
+use samples::sides::{course, given, hostile, hostile_course, slower};
 
 #[test]
 fn the_terminal_says_what_changed_and_how_sure_that_is() {
@@ -73,8 +24,9 @@ fn the_terminal_says_what_changed_and_how_sure_that_is() {
         "One run on each side",
         "Gate throughput>-3%: breached",
         "Gate throughput>-20%: met",
-        "Gate cpu<+5%: not decided",
+        "Gate p99<+5%: not decided",
         "with no interval",
+        "CPU time that has an interval comes from",
     ] {
         assert!(text.contains(expected), "{expected}\n{text}");
     }
@@ -90,6 +42,7 @@ fn the_page_is_well_formed_and_fetches_nothing() {
         report::contrast::html(&slower()).expect("a page"),
         report::contrast::html(&hostile()).expect("a page"),
         report::history::html(&course()).expect("a page"),
+        report::history::html(&hostile_course()).expect("a page"),
     ] {
         assert!(tags(&page).iter().all(|tag| tag.name != "script"), "no script");
         assert!(!page.contains("http://www") && !page.contains("src=") && !page.contains("href="));
@@ -120,6 +73,30 @@ fn markdown_and_junit_hold_what_names_say_without_obeying_it() {
         counts,
         BTreeMap::from([("<testcase ", 3), ("</testcase>", 3), ("<failure ", 1), ("<error ", 1)])
     );
+}
+
+#[test]
+fn gates_of_a_run_are_shown_to_ci_whatever_names_hold() {
+    let held = |verdict, text: &str| HeldGate {
+        file: "<a>.json".into(),
+        text: text.into(),
+        verdict,
+        found: "found 1.0 req/s".into(),
+    };
+    let all = [
+        held(GateVerdict::Met, "throughput>=1"),
+        held(GateVerdict::Breached, "throughput>=2"),
+        held(GateVerdict::NotDecided, "p99<=1s"),
+    ];
+    let xml = report::gates::junit(&all);
+    assert!(xml.contains("tests=\"3\" failures=\"1\" errors=\"1\""), "{xml}");
+    assert!(xml.contains("name=\"&lt;a&gt;.json, throughput&gt;=2\"><failure "), "{xml}");
+    let text = report::gates::markdown(&samples::hostile(), "`a`.json", &all);
+    assert!(!text.contains("<script") && !text.contains('\u{1b}') && text.contains("\\`a\\`.json"), "{text}");
+    assert!(text.contains("- **breached**: throughput&gt;=2: breached, found 1.0 req/s"), "{text}");
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let columns = |row: &str| row.replace("\\|", "").matches('|').count();
+    assert!(rows.map(columns).all(|columns| columns == 3), "{text}");
 }
 
 #[test]

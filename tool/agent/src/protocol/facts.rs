@@ -52,6 +52,8 @@ pub(crate) fn bounded(mut facts: Facts) -> Facts {
     facts.links.retain(|(_, bits_per_s, _)| is_positive(*bits_per_s));
     facts.links.truncate(OTHERS_MAX);
     facts.links.iter_mut().for_each(|(name, ..)| bound_name(name));
+    facts.offloads.truncate(OTHERS_MAX);
+    facts.offloads.iter_mut().for_each(|of| bound_name(&mut of.link));
     facts.unmade.truncate(OTHERS_MAX);
     facts
 }
@@ -92,7 +94,9 @@ mod tests {
     use std::iter::repeat_n;
 
     use analysis::counters::{Cpu, Role};
-    use analysis::doctor::{Check, HostProcess, ListenQueue, ServerNetwork, SubjectFacts, Unmade};
+    use analysis::doctor::{
+        Check, HostProcess, LinkOffloads, ListenQueue, MemoryUse, ServerNetwork, SubjectFacts, Unmade,
+    };
 
     use super::*;
     use crate::protocol::{FRAME_BYTES_MAX, Packer, Report};
@@ -107,6 +111,7 @@ mod tests {
             open_files: Some(u64::MAX),
             allowed: vec![u32::MAX; 300],
             quota_cores: Some(f64::NAN),
+            memory: Some(MemoryUse { most_bytes: u64::MAX, used_bytes: u64::MAX }),
             debug_build: true,
         };
         let sockets = || Sockets { network: long(), ..Sockets::default() };
@@ -118,6 +123,7 @@ mod tests {
         };
         let process = HostProcess { pid: u32::MAX, name: long(), cpu_us: u64::MAX, is_ours: false };
         let listener = ListenQueue { name: long(), ..ListenQueue::default() };
+        let offloads = LinkOffloads { link: long(), ..LinkOffloads::default() };
         Facts {
             debug_build: true,
             cpus: vec![Cpu::default(); 20_000],
@@ -133,6 +139,7 @@ mod tests {
             server_network: Some(ServerNetwork { name: long(), pid: 1, sockets: sockets() }),
             listeners: vec![listener; 999],
             links: repeat_n([(long(), f64::INFINITY, true), (long(), 1e9, true)], 999).flatten().collect(),
+            offloads: vec![offloads; 999],
             unmade: vec![Unmade { check: Check::Clock, os_error: None }; 999],
             ..Facts::default()
         }
@@ -144,7 +151,7 @@ mod tests {
         let lengths = [facts.cpus.len(), facts.processors.len(), facts.processes.len(), facts.subjects.len()];
         assert_eq!(lengths, [PROCESSORS_MAX, PROCESSORS_MAX, PROCESSES_MAX, SUBJECTS_MAX]);
         let others = [facts.clocks.len(), facts.listeners.len(), facts.links.len(), facts.unmade.len()];
-        assert_eq!(others, [OTHERS_MAX; 4]);
+        assert_eq!((others, facts.offloads.len()), ([OTHERS_MAX; 4], OTHERS_MAX));
         let allowed = facts.subjects.iter().map(|(_, limits)| limits.allowed.len());
         assert_eq!(allowed.sum::<usize>(), ALLOWED_MAX, "a few hundred each are too many");
         let (subject, limits) = &facts.subjects[0];
@@ -152,7 +159,8 @@ mod tests {
         let Subject::Server { name: server, .. } = subject else { unreachable!("it is none of a generator") };
         let names =
             [server, &facts.clocks[0], &facts.processes[0].name, &facts.listeners[0].name, &facts.links[0].0];
-        let others = [&facts.sockets.network, facts.processors[0].governor.as_ref().expect("a governor")];
+        let governor = facts.processors[0].governor.as_ref().expect("a governor");
+        let others = [&facts.sockets.network, governor, &facts.offloads[0].link];
         let is_shown =
             |name: &&String| name.chars().count() == NAME_CHARS_MAX && !name.contains(char::is_control);
         assert!(names.iter().chain(&others).all(is_shown), "{names:?} {others:?}");

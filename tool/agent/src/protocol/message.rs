@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use analysis::counters::{Counters, ServerAddress, ThreadLook};
 use analysis::doctor::Facts;
-use analysis::run::{ServerUnwatched, SocketsUnread};
+use analysis::run::{Host, ServerUnwatched, SocketsUnread};
 use analysis::ticks::Tick;
 use load::fleet::Member;
 use load::{Plan, ProbeReport, RequestTotal, Stop, Think};
@@ -140,6 +140,8 @@ pub struct About {
     pub is_root: bool,
     /// Its process number in that namespace.
     pub pid: u32,
+    /// What the machine is made of.
+    pub machine: Host,
 }
 
 impl About {
@@ -287,15 +289,23 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProtocolError
 /// The longest name of a host that is shown.
 const NAME_CHARS_MAX: usize = 64;
 
+/// The longest name of a kernel or a processor that is kept: what the kernel takes, and what processors call themselves.
+const MODEL_CHARS_MAX: usize = 64;
+
 /// The longest path of a unix socket: what the kernel takes.
 const PATH_CHARS_MAX: usize = 108;
 
 impl About {
-    /// The same with a name that can be shown: short, in one line, without control characters.
+    /// The same with names that can be shown: short, in one line, without control characters.
     #[must_use]
     pub fn fit_to_be_shown(self) -> Self {
         let shown = self.host.chars().filter(|c| !c.is_control() && !c.is_whitespace());
         let host: String = shown.take(NAME_CHARS_MAX).collect();
-        Self { host: if host.is_empty() { "unnamed".to_owned() } else { host }, ..self }
+        let machine = Host {
+            kernel: in_one_line(&self.machine.kernel, MODEL_CHARS_MAX),
+            processor: in_one_line(&self.machine.processor, MODEL_CHARS_MAX),
+            ..self.machine
+        };
+        Self { host: if host.is_empty() { "unnamed".to_owned() } else { host }, machine, ..self }
     }
 }

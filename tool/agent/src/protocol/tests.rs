@@ -6,8 +6,10 @@ use analysis::counters::{
     MemoryLimit, PortsHeld, Process, ProcessLook, Role, ServerAddress, Thread, ThreadLook, Tracked,
 };
 use analysis::doctor::{
-    Check, Facts, HostProcess, ListenQueue, Processor, ServerNetwork, Sockets, Subject, SubjectFacts, Unmade,
+    Check, Facts, HostProcess, LinkOffloads, ListenQueue, MemoryUse, Processor, ServerNetwork, Sockets,
+    Subject, SubjectFacts, Unmade,
 };
+use analysis::run::Host;
 use analysis::ticks::{Counts, ErrorKind, GeneratorTick, KindTick, Tick};
 use load::fleet::Member;
 use load::{Pacing, Plan, ProbeReport, RequestTemplate, RequestTotal, Scenario, Stop, Think};
@@ -58,6 +60,7 @@ fn sample(at_us: u64) -> Counters {
             hop(ServerAddress::Tcp { address }),
             hop(ServerAddress::Unix { path: "@php".into() }),
         ]),
+        hops_left_out: 3,
         memory_limits: Some(vec![MemoryLimit {
             pids: vec![812],
             stalled_us: Some(3),
@@ -86,6 +89,7 @@ fn every_report() -> Vec<Report> {
         process_namespace: "pid:[4]".into(),
         is_root: true,
         pid: 900,
+        machine: Host { cores: 8, memory_bytes: 1 << 34, kernel: "6.12".into(), processor: "fast".into() },
     };
     vec![
         Report::About(about),
@@ -133,6 +137,7 @@ fn facts() -> Facts {
         open_files: Some(1_024),
         allowed: vec![0, 1],
         quota_cores: Some(1.5),
+        memory: Some(MemoryUse { most_bytes: 100_000_000, used_bytes: 93_000_000 }),
         debug_build: true,
     };
     Facts {
@@ -159,6 +164,7 @@ fn facts() -> Facts {
         server_network: Some(ServerNetwork { name: "web".into(), pid: 812, sockets }),
         listeners: vec![ListenQueue { name: "web".into(), pid: 812, port: 8_080, most: 511 }],
         links: vec![("eth0".into(), 1e9, true)],
+        offloads: vec![LinkOffloads { link: "eth0".into(), segmentation: Some(true), receive: Some(false) }],
         unmade: vec![
             Unmade { check: Check::OpenFiles, os_error: None },
             Unmade { check: Check::Clock, os_error: Some(13) },
@@ -183,6 +189,16 @@ fn what_an_agent_may_not_see_is_bounded_and_fit_to_be_shown() {
     assert!(sockets.len() <= 64 && tiers.len() <= 64);
     let shown = format!("{:?} {:?}", sockets.first(), tiers.first());
     assert!(shown.len() < 500 && !shown.contains("\\n") && !shown.contains("\\u{"), "{shown}");
+}
+
+#[test]
+fn where_an_agent_runs_is_made_fit_to_be_shown() {
+    let odd = || "a\n\x1b[31m".repeat(99);
+    let machine = Host { kernel: odd(), processor: odd(), ..Host::default() };
+    let about = About { host: odd(), machine, ..About::default() }.fit_to_be_shown();
+    for shown in [&about.host, &about.machine.kernel, &about.machine.processor] {
+        assert!(shown.chars().count() <= 64 && !shown.contains(char::is_control), "{shown:?}");
+    }
 }
 
 fn probe() -> ProbeReport {
@@ -333,7 +349,7 @@ fn what_passes_over_the_stream_changes_only_with_the_protocol() {
         every_command().iter().flat_map(|one| command(one).expect("it is short")).collect::<Vec<u8>>();
     assert_eq!(
         (PROTOCOL, sum(&unpacked), sum(&commands)),
-        (9, 8_235_664_582_285_733_158, 1_190_360_358_941_632_662),
+        (10, 9_294_627_952_438_027_320, 1_190_360_358_941_632_662),
         "a message has changed: raise PROTOCOL, and put the new sums here"
     );
 }

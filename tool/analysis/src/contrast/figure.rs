@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::estimate::{Sample, Samples};
 use super::side::Given;
 use crate::comparison::{Entry, cpu_us_per_request, is_lower_bound, is_tier};
-use crate::run::{HostName, PERCENTILES, Resource, Run, Step};
+use crate::run::{Demand, HostName, Identity, PERCENTILES, Resource, Run, Step};
 
 /// A figure of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -90,6 +90,50 @@ pub(super) fn of_runs(runs: &[Given], at_users: Option<u32>) -> Vec<(Figure, Sam
     all
 }
 
+/// The same figures of one run on each side, with CPU time per request by the laws of the runs where both regressed it over
+/// their steps: it has an interval then, which that of a single step has not.
+pub(super) fn with_demands(
+    [before, after]: [Vec<(Figure, Samples)>; 2],
+    runs: [&Run; 2],
+) -> [Vec<(Figure, Samples)>; 2] {
+    let demands = |figure: &Figure| {
+        let [one, other] = runs.map(|run| demand(run, figure));
+        Some([one?, other?])
+    };
+    let replaced = |all: Vec<(Figure, Samples)>, side: usize| {
+        let of = |(figure, samples): (Figure, Samples)| match demands(&figure) {
+            Some(both) => (figure, Samples { all: vec![Some(both[side])], at_least: false }),
+            None => (figure, samples),
+        };
+        all.into_iter().map(of).collect()
+    };
+    [replaced(before, 0), replaced(after, 1)]
+}
+
+/// CPU time per request by the laws of a run. `None` for another figure, and unless every tier has an interval.
+fn demand(run: &Run, figure: &Figure) -> Option<Sample> {
+    let is_of_figure = |demand: &&Demand| match figure {
+        Figure::CpuPerRequest => true,
+        Figure::CpuPerRequestOf { tier } => {
+            demand.identity.as_ref().and_then(tier_named).as_ref() == Some(tier)
+        }
+        _ => false,
+    };
+    let tiers = run.laws.demands.iter().filter(|demand| is_of_tier(demand)).filter(is_of_figure);
+    let known: Vec<(f64, [f64; 2])> =
+        tiers.map(|demand| Some((demand.demand_us, demand.demand_ci_us?))).collect::<Option<_>>()?;
+    // What makes one demand seem too large, such as a throughput that was counted too small, does so to all: their errors add
+    // up.
+    let sum = |read: &dyn Fn(&(f64, [f64; 2])) -> f64| known.iter().map(read).sum::<f64>();
+    Sample::of(sum(&|known| known.0), Some([sum(&|known| known.1[0]), sum(&|known| known.1[1])]))
+}
+
+/// Whether it is the processor time of the server or of a tier behind it. Files from before identities were typed do not tell
+/// that from the time of a whole host.
+fn is_of_tier(demand: &Demand) -> bool {
+    matches!(demand.identity, Some(Identity::Processes(_)))
+}
+
 fn throughput(run: &Run) -> Option<Sample> {
     Sample::of(run.verdict.throughput_max_per_s, Some(run.verdict.throughput_max_ci_per_s))
 }
@@ -121,7 +165,10 @@ fn tiers<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<(Tier, bool)> {
 
 /// The tier whose processor time a resource is.
 pub(super) fn tier_of(resource: &Resource) -> Option<Tier> {
-    let identity = resource.identity.as_ref().filter(|_| is_tier(resource))?;
+    resource.identity.as_ref().filter(|_| is_tier(resource)).and_then(tier_named)
+}
+
+fn tier_named(identity: &Identity) -> Option<Tier> {
     let of = identity.processes()?;
     Some(Tier { name: of.name.clone(), on: of.on.clone() })
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::comparison::{Entry, Workload};
 use crate::conclude::{Context, Provenance, conclude};
 use crate::run::{
-    Host, Identity, LoadShape, Processes, Resource, ResourceKind, ResponseTime, Step, Unit, Words,
+    Demand, Host, Identity, LoadShape, Processes, Resource, ResourceKind, ResponseTime, Step, Unit, Words,
 };
 
 /// A conclusive sweep over 1, 2 and 4 users with N* = 4, whose server `app` takes this CPU time for each request.
@@ -71,6 +71,20 @@ fn app(cores: f64) -> Resource {
     }
 }
 
+/// The run with so much CPU time per request of each of these tiers, regressed over its steps to within 1 %.
+fn regressed(mut given: Given, tiers: &[(&str, f64)]) -> Given {
+    let demand = |(name, demand_us): &(&str, f64)| Demand {
+        kind: ResourceKind::Cpu,
+        holder: Words::default(),
+        identity: Some(Identity::Processes(Processes { name: (*name).to_owned(), ..Processes::default() })),
+        demand_us: *demand_us,
+        demand_ci_us: Some([demand_us * 0.99, demand_us * 1.01]),
+        throughput_limit_per_s: 1e6 / demand_us,
+    };
+    given.run.laws.demands = tiers.iter().map(demand).collect();
+    given
+}
+
 fn contrast(before: Vec<Given>, after: Vec<Given>) -> Contrast {
     of_runs(before, after, "1").expect("runs on both sides")
 }
@@ -117,7 +131,7 @@ fn a_run_compared_with_itself_claims_nothing_and_says_that_it_is_itself() {
     assert_eq!(found.cautions, [Caution::Copy { file: "a.json".into(), of: "a.json".into() }]);
     let throughput = ratio(&found, &Figure::Throughput);
     assert_eq!((throughput.ratio, throughput.basis), (1.0, Basis::WithinRuns));
-    assert_eq!(ratio(&found, &Figure::CpuPerRequest).ci, None, "one run does not tell how its cost scatters");
+    assert_eq!(ratio(&found, &Figure::CpuPerRequest).ci, None, "no cost was regressed");
 }
 
 /// Copies of a file are no repeats: they would seem to agree perfectly.
@@ -170,6 +184,72 @@ fn a_cost_that_rose_is_claimed_beside_a_throughput_that_did_not() {
     assert!(cpu.changed && (cpu.ratio - 1.1).abs() < 0.002, "{cpu:?}");
     assert!(!ratio(&found, &Figure::Throughput).changed);
     assert_eq!(found.cases[0].at_users, Some(4));
+}
+
+#[test]
+fn the_cost_of_single_runs_has_the_interval_of_their_regressions() {
+    let side = |file: &str, app_us| regressed(sweep(file, 1_000.0, 90.0), &[("app", app_us)]);
+    let found = contrast(vec![side("a", 100.0)], vec![side("b", 110.0)]);
+    let cpu = ratio(&found, &Figure::CpuPerRequest);
+    assert!((cpu.before - 100.0).abs() < 1e-9 && (cpu.ratio - 1.1).abs() < 1e-9, "of all steps: {cpu:?}");
+    let [low, high] = cpu.ci.expect("an interval");
+    // 1 % of both, which are independent, is 1.41 % of the ratio.
+    let half_width = 0.01 * f64::sqrt(2.0);
+    assert!((low / 1.1 - 1.0 + half_width).abs() < 3e-4 && (high / 1.1 - 1.0 - half_width).abs() < 3e-4);
+    assert!(cpu.changed && cpu.basis == Basis::WithinRuns, "{cpu:?}");
+    let same = contrast(vec![side("a", 100.0)], vec![side("b", 101.0)]);
+    assert!(!ratio(&same, &Figure::CpuPerRequest).changed);
+}
+
+#[test]
+fn a_cost_without_a_regression_on_both_sides_has_no_interval() {
+    let with = || regressed(sweep("a", 1_000.0, 90.0), &[("app", 100.0)]);
+    let found = contrast(vec![with()], vec![sweep("b", 1_000.0, 99.0)]);
+    let cpu = ratio(&found, &Figure::CpuPerRequest);
+    assert_eq!((cpu.ci, cpu.basis), (None, Basis::Nothing));
+    assert!((cpu.ratio - 1.1).abs() < 1e-9, "that of one step on both sides: {cpu:?}");
+    let mut open = with();
+    open.run.laws.demands[0].demand_ci_us = None;
+    let found = contrast(vec![with()], vec![open]);
+    assert_eq!(ratio(&found, &Figure::CpuPerRequest).ci, None, "two steps give no interval");
+}
+
+#[test]
+fn costs_of_tiers_add_up_and_have_intervals_of_their_own() {
+    let side = |file: &str, db_us| {
+        let mut given = regressed(sweep(file, 1_000.0, 90.0), &[("app", 100.0), ("db", db_us)]);
+        let db = Processes { name: "db".into(), processes: 1, ..Processes::default() };
+        let db = Resource { identity: Some(Identity::Processes(db)), ..app(0.1) };
+        given.run.steps.iter_mut().for_each(|step| step.resources.push(db.clone()));
+        let mut host = given.run.laws.demands[0].clone();
+        host.identity = Some(Identity::Host { on: None });
+        given.run.laws.demands.push(host);
+        given
+    };
+    let found = contrast(vec![side("a", 50.0)], vec![side("b", 80.0)]);
+    let of = |name: &str| {
+        let tier = Tier { name: name.into(), on: None };
+        ratio(&found, &Figure::CpuPerRequestOf { tier }).clone()
+    };
+    let all = ratio(&found, &Figure::CpuPerRequest);
+    assert!((all.before - 150.0).abs() < 1e-9 && (all.after - 180.0).abs() < 1e-9, "not the host: {all:?}");
+    assert!((of("db").ratio - 1.6).abs() < 1e-9 && of("db").changed, "{:?}", of("db"));
+    assert!(of("app").ci.is_some() && !of("app").changed, "{:?}", of("app"));
+}
+
+#[test]
+fn repeats_tell_how_cost_scatters_whatever_their_regressions_say() {
+    let side = |app_us: f64| {
+        let one = |n: u32| {
+            let cost = 90.0 + f64::from(n);
+            regressed(sweep(&n.to_string(), 1_000.0 + f64::from(n), cost), &[("app", app_us)])
+        };
+        (0..3).map(one).collect::<Vec<_>>()
+    };
+    let found = contrast(side(100.0), side(200.0));
+    let cpu = ratio(&found, &Figure::CpuPerRequest);
+    assert_eq!(cpu.basis, Basis::BetweenRuns { before: 3, after: 3 });
+    assert!((cpu.ratio - 1.0).abs() < 1e-9, "{cpu:?}");
 }
 
 #[test]

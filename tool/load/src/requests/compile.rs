@@ -90,7 +90,7 @@ fn literal(bytes: impl Into<Vec<u8>>) -> Piece {
 }
 
 /// The part of the base URL that precedes the path of a request.
-fn base_prefix(base: &Url) -> &str {
+pub(crate) fn base_prefix(base: &Url) -> &str {
     base.path().split('?').next().unwrap_or_default().trim_end_matches('/')
 }
 

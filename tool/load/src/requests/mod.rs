@@ -7,5 +7,6 @@ pub(crate) mod program;
 mod rendering;
 pub(crate) mod response;
 
+pub(crate) use compile::base_prefix;
 pub(crate) use program::Program;
 pub(crate) use rendering::{Rendered, Scratch};

@@ -10,7 +10,7 @@ use super::error::Problem;
 use super::sizes::Sizes;
 use super::statuses::Statuses;
 use super::template::Template;
-use super::value::{Value, ValueKind};
+use super::value::{Origin, Value, ValueKind};
 use crate::url::Url;
 
 /// A workload: what is requested, how often, with which values.
@@ -95,8 +95,10 @@ impl Scenario {
     /// Makes the value with this name, if there is one, a [`ValueKind::Cycle`] over these items.
     #[must_use]
     pub fn with_items(mut self, name: &str, items: &[String], step: u64) -> Self {
-        let named = self.values.iter_mut().filter(|value| value.name == name);
-        named.for_each(|value| value.kind = ValueKind::Cycle { items: items.to_vec(), step });
+        for value in self.values.iter_mut().filter(|value| value.name == name) {
+            value.kind = ValueKind::Cycle { items: items.to_vec(), step };
+            value.origin = Origin::Elsewhere;
+        }
         self
     }
 

@@ -43,6 +43,11 @@ impl Sizes {
         }
     }
 
+    /// Returns all sizes, as they were given.
+    pub(crate) fn all(&self) -> &[u64] {
+        &self.0
+    }
+
     /// Returns the largest size.
     pub(crate) fn largest(&self) -> u64 {
         self.0.iter().copied().max().unwrap_or_default()

@@ -33,6 +33,9 @@ pub struct Value {
     pub width: usize,
     /// Check digit to append to a number.
     pub check: CheckDigit,
+    /// Where what it is drawn from was found. Generators elsewhere need not know.
+    #[serde(skip)]
+    pub origin: Origin,
 }
 
 impl fmt::Debug for Value {
@@ -40,6 +43,16 @@ impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Value").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// Where what a value is drawn from was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// In the scenario.
+    #[default]
+    Scenario,
+    /// When it was read: in the environment, which holds secrets, in the calendar, or by a program that was asked.
+    Elsewhere,
 }
 
 /// The check digit appended to a number.
@@ -140,6 +153,10 @@ impl Value {
 /// Reads one `[values.NAME]` table.
 pub(super) fn read_value(name: &str, mut section: Section<'_>) -> Result<Value, ScenarioError> {
     let kind = one_of(&mut section, "kind", "kind of value", &KINDS)?;
+    let origin = match kind {
+        Some("date" | "env") => Origin::Elsewhere,
+        _ => Origin::Scenario,
+    };
     let kind = match kind {
         Some("user") => ValueKind::User { start: section.number("start", 0..=u64::MAX, 0)? },
         Some("counter") => counter(&mut section)?,
@@ -170,7 +187,7 @@ pub(super) fn read_value(name: &str, mut section: Section<'_>) -> Result<Value, 
         None => CheckDigit::None,
     };
     section.finish()?;
-    Ok(Value { name: name.into(), kind, each, width, check })
+    Ok(Value { name: name.into(), kind, each, width, check, origin })
 }
 
 fn counter(section: &mut Section<'_>) -> Result<ValueKind, ScenarioError> {

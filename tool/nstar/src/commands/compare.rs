@@ -1,8 +1,7 @@
 //! `nstar compare`: two sides beside each other, each of one or several files.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::Write,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -125,28 +124,21 @@ fn write(found: &Contrast, flags: &Compare) -> Result<(), Failure> {
     if let Some(path) = &flags.output {
         output::write_file(path, &report::contrast::html(found).map_err(Failure::failed)?)?;
     }
-    if let Some(path) = &flags.markdown {
-        append(path, &report::contrast::markdown(found))?;
+    if let Some(path) = &flags.ci.markdown {
+        output::append_to_file(path, &report::contrast::markdown(found))?;
     }
-    match &flags.junit {
+    match &flags.ci.junit {
         Some(path) => output::write_file(path, &report::contrast::junit(found)),
         None => Ok(()),
     }
-}
-
-/// Appends to a file, which the steps of a CI job share.
-fn append(path: &Path, text: &str) -> Result<(), Failure> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
 fn text(found: &Contrast, flags: &Compare) -> Result<String, Failure> {
     if flags.json {
         return report::contrast::json(found).map_err(Failure::failed);
     }
-    let written = [&flags.output, &flags.markdown, &flags.junit].into_iter().flatten();
-    let written: Vec<String> = written.map(|path| path.display().to_string()).collect();
+    let page = flags.output.iter().map(|path| path.display().to_string());
+    let written: Vec<String> = page.chain(flags.ci.names()).collect();
     Ok(report::contrast::terminal(found, &output::terminal_options(&written)))
 }
 

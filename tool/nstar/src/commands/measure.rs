@@ -18,6 +18,7 @@ use report::progress::GeneratorCeiling;
 
 use super::{plan, repeats};
 use crate::{
+    ci::CiReport,
     exit::{Exit, Failure},
     flags::{Generate, Load, Sweep, Target},
     interrupt::Interrupt,
@@ -42,6 +43,7 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
         return repeats::run(flags, repeats, &plan, &interrupt);
     }
     let files = output::Files::plan(&flags.output)?;
+    let mut ci = CiReport::plan(&flags.ci)?;
     // A signal ends the process while nobody listens for it.
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe), &AtomicBool::new(false))?;
     let (mut view, interrupt) = View::of_sweep(flags, &plan.circumstances.target)?;
@@ -49,7 +51,8 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
     view.finish();
     let shown = swept.and_then(|swept| {
         files.write(&swept.run)?;
-        output::show(&swept.run, &flags.show, &files.names())?;
+        output::show(&swept.run, &flags.show, &[files.names(), flags.ci.names()].concat())?;
+        ci.add(&swept.run, "", &flags.show)?;
         Ok(swept.run)
     });
     match shown {
@@ -141,6 +144,7 @@ pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     }
     let mut plan = load_plan(flags)?;
     let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
+    let mut ci = CiReport::plan(&flags.ci)?;
     confine(&flags.target, &flags.generate)?;
     // A signal ends the process while nobody listens for it.
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe), &AtomicBool::new(false))?;
@@ -151,7 +155,9 @@ pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     if let Some(files) = &files {
         files.write(&run)?;
     }
-    output::show(&run, &flags.show, &files.map_or_else(Vec::new, |files| files.names()))?;
+    let written = files.map_or_else(Vec::new, |files| files.names());
+    output::show(&run, &flags.show, &[written, flags.ci.names()].concat())?;
+    ci.add(&run, "", &flags.show)?;
     Ok(output::exit_of(&run, &flags.show, &interrupt))
 }
 

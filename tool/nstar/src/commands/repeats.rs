@@ -14,6 +14,7 @@ use sweep::sweep::{SweepPlan, sweep};
 
 use super::measure;
 use crate::{
+    ci::CiReport,
     exit::{Exit, Failure},
     flags::Sweep,
     interrupt::Interrupt,
@@ -35,6 +36,7 @@ pub(super) fn run(
     interrupt: &Interrupt,
 ) -> Result<Exit, Failure> {
     let files = files(flags, repeats)?;
+    let mut ci = CiReport::plan(&flags.ci)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let (mut points, mut worst) = (Vec::new(), Exit::Done);
     for (files, number) in files.iter().zip(1u32..) {
@@ -54,6 +56,7 @@ pub(super) fn run(
         files.write(&run)?;
         worst = worst.or_worse(output::exit_of(&run, &flags.show, interrupt));
         let file = files.run.display().to_string();
+        ci.add(&run, &file, &flags.show)?;
         points.push(Point::of(&Given { file, run }));
         if interrupt.signal().is_some() {
             break;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::CiFiles;
 use crate::gate::ChangeGate;
 
 /// Flags of `nstar compare`.
@@ -29,12 +30,9 @@ pub struct Compare {
     /// Print the comparison as JSON on stdout instead of text
     #[arg(short = 'j', long)]
     pub json: bool,
-    /// File to append a summary in Markdown to, such as "$GITHUB_STEP_SUMMARY"
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
-    /// File to write the gates to as JUnit XML, which CI shows as tests
-    #[arg(long, value_name = "FILE", requires = "gates")]
-    pub junit: Option<PathBuf>,
+    /// What CI shows.
+    #[command(flatten)]
+    pub ci: CiFiles,
 }
 
 /// Flags of `nstar history`.

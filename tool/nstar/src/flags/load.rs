@@ -8,7 +8,7 @@ use import::Curl;
 use load::{Connections, Sizes, Think};
 use sweep::database::DatabaseUrl;
 
-use super::{DatabaseLogin, Generate, Live, Observe, Profile, Repeat};
+use super::{CiFiles, DatabaseLogin, Generate, Live, Observe, Profile, Repeat};
 use crate::{
     gate::Gate,
     values::{self, Processors},
@@ -39,7 +39,8 @@ pub struct Sweep {
     /// Where to observe besides.
     #[command(flatten)]
     pub observe: Observe,
-    /// Test the verdict: slow each tier a little (SIGSTOP for 2 ms in 20) beyond N*, and see whether throughput follows
+    /// Test the verdict: slow each tier a little (SIGSTOP for 2 ms in 20; as root, a lower CPU quota or rate of a link where
+    /// that is what is full) beyond N*, and see whether throughput follows
     #[arg(long)]
     pub confirm: bool,
     /// Whether to find where processor time goes.
@@ -57,6 +58,9 @@ pub struct Sweep {
     /// Where the answer goes.
     #[command(flatten)]
     pub show: Output,
+    /// What CI shows.
+    #[command(flatten)]
+    pub ci: CiFiles,
 }
 
 /// Flags of `nstar load`.
@@ -84,7 +88,7 @@ pub struct Load {
     #[arg(conflicts_with_all = ["requests", "think"])]
     pub rate: Option<f64>,
     /// Drive a built-in null server instead, and print what the generator can do on this host
-    #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates", "elsewhere"])]
+    #[arg(long, conflicts_with_all = ["target", "users", "requests", "total", "rate", "output", "json", "gates", "markdown", "elsewhere"])]
     pub ceiling: bool,
     /// Whether to find where processor time goes.
     #[command(flatten)]
@@ -101,6 +105,9 @@ pub struct Load {
     /// Where the answer goes.
     #[command(flatten)]
     pub show: Output,
+    /// What CI shows.
+    #[command(flatten)]
+    pub ci: CiFiles,
 }
 
 /// What to send and where.

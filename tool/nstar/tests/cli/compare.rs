@@ -33,7 +33,8 @@ fn a_gate_on_a_change_is_met_breached_or_not_decided() {
     compare(&[]).exits(0).says("Throughput fell");
     compare(&["--gate", "throughput>-9%"]).exits(0);
     compare(&["--gate", "throughput>-3%", "--gate", "cpu<+9%"]).exits(3).complains("breached");
-    let undecided = ["--gate", "throughput>-5%", "--gate", "cpu<+9%"];
+    compare(&["--gate", "cpu<+9%"]).exits(0).says("CPU time that has an interval");
+    let undecided = ["--gate", "throughput>-5%", "--gate", "p99<+9%"];
     compare(&undecided).exits(4).complains("not decided").complains("no interval");
     let files = ["--junit", "gates.xml", "--markdown", "summary.md", "-o", "page.html", "-j"];
     for _ in 0..2 {
@@ -71,6 +72,82 @@ fn what_may_not_be_compared_is_refused_with_the_reason() {
     compare(&["run.json", "run.json", "--gate", "throughput>3"]).exits(2).complains("per cent");
     compare(&["run.json", "run.json", "--junit", "x.xml"]).exits(2).complains("--gate");
     compare(&["run.json", "run.json"]).exits(0).says("No change of throughput is shown");
+}
+
+/// The run with this digest of what was sent, on a host with so many processors that lets the server have so much memory.
+fn elsewhere(day: u32, digest: &str, cores: u32, bytes: u64) -> String {
+    let mut run = scaled(1.0, day);
+    run["sent_digest"] = json!(digest);
+    run["server_hosts"] = json!([{
+        "name": "web", "cores": cores, "memory_bytes": 0, "kernel": "6.12", "processor": "fast",
+    }]);
+    let tier = json!({
+        "kind": "tier",
+        "processes": {"role": "server", "name": "nginx", "processes": 1, "on": "web"},
+        "cores": 0.9,
+        "utilization": 0.9,
+        "memory": {"kind": "limited", "bytes": bytes},
+    });
+    run["topology"] = json!({"users": 4, "nodes": [tier], "edges": []});
+    run.to_string()
+}
+
+#[test]
+fn other_requests_machines_and_limits_are_told_where_both_files_know_them() {
+    let place = Place::beside_others();
+    place.write("before.json", elsewhere(1, "0badcafe", 4, 500_000_000));
+    place.write("after.json", elsewhere(2, "5eed5eed", 8, 250_000_000));
+    place.write("older.json", scaled(1.0, 3).to_string());
+    let compare = |after: &str| place.nstar(["compare", "before.json", after, "-j"]).run().exits(0);
+    let aspects = |after: &str| {
+        let found: Value = serde_json::from_str(&compare(after).stdout).expect("JSON on stdout");
+        let all = found["differences"].as_array().expect("differences").iter();
+        all.map(|one| one["aspect"].as_str().expect("an aspect").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(aspects("after.json"), ["sent", "server-cores", "memory-limits"]);
+    assert_eq!(aspects("older.json"), [""; 0], "it does not tell");
+    let said = place.nstar(["compare", "before.json", "after.json"]).run().exits(0);
+    said.says("0badcafe before").says("nginx@web: 500 MB");
+}
+
+#[test]
+fn a_header_that_changed_is_told_and_a_token_that_changed_is_not() {
+    let place = Place::beside_sleepers();
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.002))\n"));
+    let digest = |name: &str, header: &str| {
+        let args = ["load", &server.url("/"), "-n", "20", "-H", header, "-o", name].map(str::to_owned);
+        let outcome = place.nstar(args).run();
+        let text = std::fs::read_to_string(place.path(name)).unwrap_or_else(|_| panic!("{outcome}"));
+        let run: Value = serde_json::from_str(&text).expect("JSON");
+        assert!(!text.contains("hunter"), "a secret is in the file");
+        run["sent_digest"].as_str().expect("a digest").to_owned()
+    };
+    let one = digest("one.json", "Authorization: Bearer hunter2");
+    assert_eq!(digest("other.json", "Authorization: Bearer hunter3"), one);
+    assert_ne!(digest("plain.json", "Accept: text/plain"), one);
+    place.nstar(["compare", "one.json", "plain.json"]).run().exits(0).says("What is sent and expected");
+}
+
+#[test]
+fn gates_of_loads_and_of_repeats_are_written_for_ci() {
+    let place = Place::beside_sleepers();
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.002))\n"));
+    let url = server.url("/");
+    let load = |more: &[&str]| place.nstar(["load", &url, "-n", "20"].iter().chain(more)).run();
+    let gates = ["--gate", "errors<=1%", "--gate", "throughput>=1000000"];
+    load(&[&gates[..], &["--junit", "gates.xml", "--markdown", "summary.md"]].concat()).exits(3);
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).expect(name);
+    let found = read("gates.xml");
+    assert!(found.contains("tests=\"2\" failures=\"1\" errors=\"0\""), "{found}");
+    assert!(read("summary.md").contains("- **breached**: throughput&gt;=1000000"), "{}", read("summary.md"));
+    let repeats = ["-c", "1", "-d", "300ms", "--repeats", "2", "-o", "a.json", "--gate", "errors<=1%"];
+    let files = ["--junit", "all.xml", "--markdown", "summary.md"];
+    let outcome = place.sweep(&server, repeats.into_iter().chain(files));
+    let found = read("all.xml");
+    assert!(found.contains("a-1.json, errors") && found.contains("a-2.json, errors"), "{outcome}{found}");
+    assert_eq!(read("summary.md").matches("### nstar").count(), 3, "summaries are appended");
+    load(&["--junit", "x.xml"]).exits(2).complains("--gate");
+    load(&["--gate", "errors<=1%", "--junit", "none/x.xml"]).exits(2).complains("nothing was run");
 }
 
 #[test]

@@ -57,6 +57,9 @@ fn a_lock_on_another_host_is_named_with_its_host() {
         is_held_by_python_on_far(&run);
     }
     assert!(!warnings(&run).contains("not-watched"), "{}", warnings(&run));
+    let hosts = &run["server_hosts"];
+    let (name, processor) = (&hosts[0]["name"], &hosts[0]["processor"]);
+    assert_eq!((name, processor), (&Value::from("far"), &run["host"]["processor"]), "{hosts}");
 }
 
 /// Nothing of the server is seen but that handshakes with it have to be tried again.
@@ -117,6 +120,7 @@ fn one_machine_in_two_namespaces_is_counted_once() {
     // Its processors and its busiest thread, once each.
     assert_eq!(servers, 2, "{:?}", holders(&run));
     assert!(warnings(&run).contains("redundant"), "{}", warnings(&run));
+    assert!(run["server_hosts"].is_null(), "this machine is the generator's: {}", run["server_hosts"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use analysis::contrast::{
 };
 
 use super::holders;
+use crate::gates::HeldGate;
 use crate::{number, words};
 
 /// A figure as the name of a row.
@@ -135,11 +136,19 @@ const SMALL_CHANGE: f64 = 1.03;
 
 /// Where response times and costs were read.
 pub(crate) fn at(case: &Case) -> String {
-    match case.at_users {
-        Some(users) => {
-            format!("Response times and CPU time are those with {} on both sides.", words::users(users))
-        }
-        None => "Response times and CPU time are those at N* of each side.".to_owned(),
+    let at = match case.at_users {
+        Some(users) => format!("with {} on both sides", words::users(users)),
+        None => "at N* of each side".to_owned(),
+    };
+    let regressed = case.figures.iter().any(|ratio| {
+        let is_cost = matches!(ratio.figure, Figure::CpuPerRequest | Figure::CpuPerRequestOf { .. });
+        is_cost && ratio.basis == Basis::WithinRuns
+    });
+    match regressed {
+        true => format!(
+            "Response times are those {at}. CPU time that has an interval comes from all steps of each run, by regression."
+        ),
+        false => format!("Response times and CPU time are those {at}."),
     }
 }
 
@@ -162,6 +171,7 @@ fn aspect(of: &Aspect) -> &'static str {
         Aspect::ThinkTime => "Think time",
         Aspect::Connections => "Connections",
         Aspect::Users => "Users",
+        Aspect::Sent => "What is sent and expected, by digest",
         Aspect::Server => "Server",
         Aspect::Processor => "Processor",
         Aspect::Cores => "Processors of the generator’s host",
@@ -175,13 +185,26 @@ fn aspect(of: &Aspect) -> &'static str {
         Aspect::Duration => "Duration",
         Aspect::Tiers => "Watched processes and the processors that they may use",
         Aspect::OpenFiles => "Limit on open files",
+        Aspect::ServerProcessor => "Processor of the server’s host",
+        Aspect::ServerCores => "Processors of the server’s host",
+        Aspect::ServerMemory => "Memory of the server’s host",
+        Aspect::ServerKernel => "Kernel of the server’s host",
+        Aspect::CpuQuotas => "CPU quotas in processors",
+        Aspect::MemoryLimits => "Limits on memory",
     }
 }
 
 fn setting(aspect: &Aspect, of: &Setting) -> String {
     match (aspect, of) {
         (_, Setting::Text(text)) => text.replace('=', ": ").replace(',', ", "),
-        (Aspect::Memory, Setting::Number(gib)) => format!("{}{}GiB", number::plain(*gib), number::GROUP),
+        (_, Setting::Each(all)) => {
+            let each = all.iter().map(|(name, of)| format!("{name}: {}", setting(aspect, of)));
+            each.collect::<Vec<_>>().join(", ")
+        }
+        (Aspect::Memory | Aspect::ServerMemory, Setting::Number(gib)) => {
+            format!("{}{}GiB", number::plain(*gib), number::GROUP)
+        }
+        (Aspect::MemoryLimits, Setting::Number(bytes)) => number::prefixed(*bytes, "B"),
         (Aspect::Rate, Setting::Number(rate)) => number::rate(*rate, None),
         (Aspect::ThinkTime, Setting::Number(us)) => number::time(*us),
         (Aspect::Duration, Setting::Number(seconds)) => format!("about {}", number::elapsed(*seconds)),
@@ -255,6 +278,11 @@ pub(crate) fn gate(of: &GateFinding) -> String {
     let case: Vec<&str> = case.collect();
     let of_case = if case.is_empty() { String::new() } else { format!(" ({})", case.join(", ")) };
     format!("{}{of_case}: {}, {found}{needed}", of.gate.text, gate_verdict(of.verdict))
+}
+
+/// What a gate on a figure of one run came to: `p99<=20ms: breached, found 23400 us`.
+pub(crate) fn gate_of_run(of: &HeldGate) -> String {
+    format!("{}: {}, {}", of.text, gate_verdict(of.verdict), of.found)
 }
 
 /// Why a figure is not known on both sides, and what to do.
