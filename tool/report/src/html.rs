@@ -9,6 +9,7 @@ pub(crate) mod comparison;
 pub(crate) mod contrast;
 mod facts;
 mod figures;
+mod flame;
 pub(crate) mod history;
 pub(crate) mod index;
 pub(crate) mod live;
@@ -59,12 +60,24 @@ const TEMPLATES: [(&str, &str); 20] = [
     ("script.js", include_str!("../templates/script.js")),
 ];
 
-/// Renders a run as a page that opens offline.
+/// Bytes of a page that flame graphs fill at most: what is more is slow to mail, to keep and to open.
+const PAGE_BYTES_MAX: usize = 1_000_000;
+/// Bytes of what is said of graphs and is only known once they are drawn.
+const REMARKS_BYTES: usize = 2_000;
+
+/// Renders a run as a page that opens offline. Flame graphs take what the rest of it leaves of 1 MB, and say what they leave
+/// out.
 ///
 /// # Errors
 /// [`RenderError`] only where a template of this crate is broken.
 pub fn html(run: &Run) -> Result<String, RenderError> {
-    render("page.html", page::Page::new(run))
+    let environment = environment()?;
+    let render = |graphs_bytes| render_in(&environment, "page.html", page::Page::new(run, graphs_bytes));
+    let without_graphs = render(0)?;
+    if run.profile.is_none() {
+        return Ok(without_graphs);
+    }
+    render(PAGE_BYTES_MAX.saturating_sub(REMARKS_BYTES + without_graphs.len()))
 }
 
 fn render(template: &str, page: impl Serialize) -> Result<String, RenderError> {

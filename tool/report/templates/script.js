@@ -13,17 +13,66 @@ for (const strips of document.querySelectorAll(".strips")) {
     }
   });
 }
-// Marks the parts of flame graphs whose names hold what is typed.
+// Arrow keys go from part to part of a flame graph: down to what a part calls, up to its caller, aside in its row. The whole
+// name of the part stands below the drawing, also of one that is clicked or touched.
+for (const flame of document.querySelectorAll(".flame")) {
+  const parts = [...flame.querySelectorAll("g")];
+  const row = (part) => (part ? Number(part.querySelector("rect").getAttribute("y")) : NaN);
+  let chosen = -1;
+  const choose = (at) => {
+    parts[chosen]?.classList.remove("chosen");
+    chosen = at;
+    parts[at].classList.add("chosen");
+    parts[at].scrollIntoView({ block: "nearest", inline: "nearest" });
+    flame.nextElementSibling.textContent = parts[at].firstChild.textContent;
+  };
+  const seek = (way, fits) => {
+    let at = chosen + way;
+    while (parts[at] && !fits(row(parts[at]))) at += way;
+    return at;
+  };
+  // What a part calls stands right after it.
+  const ways = {
+    ArrowDown: (here) => (row(parts[chosen + 1]) > here ? chosen + 1 : -1),
+    ArrowUp: (here) => seek(-1, (there) => there < here),
+    ArrowLeft: (here) => seek(-1, (there) => there === here),
+    ArrowRight: (here) => seek(1, (there) => there === here),
+    Home: () => 0,
+  };
+  flame.addEventListener("keydown", (event) => {
+    const way = event.altKey || event.ctrlKey || event.metaKey ? undefined : ways[event.key];
+    const to = way && (chosen < 0 ? 0 : way(row(parts[chosen])));
+    if (parts[to]) {
+      event.preventDefault();
+      choose(to);
+    }
+  });
+  flame.addEventListener("click", (event) => {
+    const at = parts.indexOf(event.target.closest("g"));
+    if (at >= 0) choose(at);
+  });
+}
+// Marks the parts of flame graphs whose names hold what is typed. Enter chooses one after the other.
+const nameOf = (part) => part.firstChild.textContent.replace(/: [^:]*$/, "").toLowerCase();
 for (const search of document.querySelectorAll(".search")) {
+  let found = [];
+  let at = -1;
   search.hidden = false;
   search.addEventListener("input", (event) => {
     const wanted = event.target.value.toLowerCase();
-    let found = 0;
+    const has = (part) => wanted !== "" && nameOf(part).includes(wanted);
+    found = [];
+    at = -1;
     for (const part of search.parentElement.querySelectorAll(".flame g")) {
-      const has = wanted !== "" && part.firstChild.textContent.toLowerCase().includes(wanted);
-      part.classList.toggle("found", has);
-      found += has;
+      part.classList.toggle("found", has(part));
+      if (has(part)) found.push(part);
     }
-    search.querySelector("output").textContent = wanted === "" ? "" : `${found} found`;
+    search.querySelector("output").textContent = wanted === "" ? "" : `${found.length} found`;
+  });
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && found.length > 0) {
+      at = (at + 1) % found.length;
+      found[at].dispatchEvent(new Event("click", { bubbles: true }));
+    }
   });
 }

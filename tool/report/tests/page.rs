@@ -19,7 +19,7 @@ fn pages() -> Vec<(&'static str, String)> {
 
 #[test]
 fn every_tag_is_closed_in_order() {
-    const VOID: [&str; 3] = ["meta", "!doctype", "br"];
+    const VOID: [&str; 4] = ["meta", "!doctype", "br", "input"];
     for (name, page) in pages() {
         let mut open = Vec::new();
         for tag in tags(&page).into_iter().filter(|tag| !VOID.contains(&tag.name.as_str())) {
@@ -166,19 +166,50 @@ fn tables_and_charts_are_named() {
 /// What the run's strings hold must be text, whatever they hold.
 #[test]
 fn strings_of_the_run_are_never_markup() {
+    assert_text_alone(samples::hostile(), samples::tame);
+}
+
+#[test]
+fn names_in_a_profile_are_never_markup() {
+    assert_text_alone(samples::profiles::profiled(), samples::profiles::tame);
+}
+
+/// The page of a hostile run has the shape that it has with tame names, one script, and nothing hidden.
+fn assert_text_alone(hostile: Run, tame: fn(&mut Run)) {
     let shape = |page: &str| -> BTreeSet<(String, Vec<String>)> {
         let names = |tag: &Tag| tag.attributes.iter().map(|(name, _)| name.clone()).collect();
         tags(page).iter().map(|tag| (tag.name.clone(), names(tag))).collect()
     };
-    let hostile = samples::hostile();
-    let mut tame = hostile.clone();
-    samples::tame(&mut tame);
-    let (hostile, tame) = (html(&hostile).unwrap(), html(&tame).unwrap());
-    assert_eq!(shape(&hostile), shape(&tame));
+    let mut tamed = hostile.clone();
+    tame(&mut tamed);
+    let (hostile, tamed) = (html(&hostile).expect("renders"), html(&tamed).expect("renders"));
+    assert_eq!(shape(&hostile), shape(&tamed));
     assert_eq!(hostile.matches("<script>").count(), 1);
     assert!(hostile.contains("{{ 7*7 }}"), "what looks like a template is text");
     let hidden = |c: &char| c.is_control() && *c != '\n' || *c == '\u{202e}';
     assert_eq!(hostile.chars().find(hidden), None);
+}
+
+/// What a name grows by when it is escaped counts, and so does the rest of the page.
+#[test]
+fn flame_graphs_leave_the_page_below_a_megabyte_and_say_what_they_leave_out() {
+    let page = html(&samples::profiles::largest()).expect("renders");
+    assert!((900_000..=1_000_000).contains(&page.len()), "{} bytes", page.len());
+    // Eight tiers are shown, and where their threads sleep. The outermost function of each is drawn.
+    assert_eq!(page.matches("<title>main").count(), 16);
+    assert_eq!(page.matches("each are not drawn.").count(), 16);
+    assert_eq!(page.matches("One more tier is only in the run file.").count(), 2);
+    let without_profile = html(&Run { profile: None, ..samples::profiles::largest() }).expect("renders");
+    assert!(without_profile.len() > 200_000, "a long ladder: {} bytes", without_profile.len());
+}
+
+#[test]
+fn what_fits_is_drawn_whole() {
+    let page = html(&samples::profiles::profiled()).expect("renders");
+    assert!(!page.contains("not drawn") && !page.contains("only in the run file"));
+    // Each part says its share, and how much of that is its own.
+    assert_eq!(page.matches(", itself ").count(), 11 + 65 + 5 + 3);
+    assert!(page.contains("The functions with the most time of their own: deflate_slow 41"), "{page}");
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use analysis::run::{OffCpu, Run, TierOffCpu, Wait};
 use serde::Serialize;
 
-use super::profile::{Graph, TIERS_MAX, drawing};
+use super::flame::{Drawing, Graph, Room, drawings};
+use super::profile::{TIERS_MAX, more};
 use super::table::{Cell, Column, Row, Table};
 use crate::number;
 use crate::sentences::{self, holders};
 
-/// Most parts that are drawn in all: the page stays small.
-const NODES_MAX: usize = 300;
+/// Most parts that are drawn in all.
+const PARTS_MAX: usize = 300;
 
 /// The section of the page about threads that sleep.
 #[derive(Debug, Serialize)]
@@ -17,6 +18,7 @@ pub(super) struct Section {
     reading: String,
     troubles: Vec<String>,
     tiers: Vec<Sleepers>,
+    has_graphs: bool,
 }
 
 /// What threads of one tier were doing.
@@ -28,15 +30,18 @@ struct Sleepers {
     graph: Option<Graph>,
 }
 
-/// Where threads slept; `None` where that was not seen.
-pub(super) fn section(run: &Run) -> Option<Section> {
+/// Where threads slept, with graphs of at most so many bytes; `None` where that was not seen.
+pub(super) fn section(run: &Run, bytes: usize) -> Option<Section> {
     let seen = run.profile.as_ref()?.off_cpu.as_ref().filter(|seen| !seen.tiers.is_empty())?;
-    let tiers: Vec<_> = seen.tiers.iter().take(TIERS_MAX).enumerate().collect();
-    let nodes_max = NODES_MAX / tiers.len().max(1);
+    let tiers = seen.tiers.get(..TIERS_MAX).unwrap_or(&seen.tiers);
+    let stacks: Vec<_> = tiers.iter().map(|tier| (&*tier.functions, &*tier.stacks)).collect();
+    let drawn = drawings(&stacks, Room { bytes, parts: PARTS_MAX });
+    let shown = tiers.iter().zip(drawn).enumerate();
     Some(Section {
         reading: reading(seen),
-        troubles: sentences::off_cpu_troubles(seen),
-        tiers: tiers.into_iter().map(|(number, tier)| sleepers(number, tier, nodes_max)).collect(),
+        troubles: sentences::off_cpu_troubles(seen).into_iter().chain(more(seen.tiers.len())).collect(),
+        tiers: shown.map(|(number, (tier, drawing))| sleepers(number, tier, drawing)).collect(),
+        has_graphs: tiers.iter().any(|tier| !tier.stacks.is_empty()),
     })
 }
 
@@ -49,16 +54,18 @@ fn reading(of: &OffCpu) -> String {
     )
 }
 
-fn sleepers(number: usize, tier: &TierOffCpu, nodes_max: usize) -> Sleepers {
+fn sleepers(number: usize, tier: &TierOffCpu, drawing: Drawing) -> Sleepers {
     let columns =
         [("Threads", false), ("System call", false), ("In the kernel", false), ("Share of time", true)];
     let column = |(heading, numeric)| if numeric { Column::numeric(heading) } else { Column::words(heading) };
     let name = holders::named_on(&tier.processes.name, &tier.processes.on);
+    let heading = format!("The kernel’s stacks of sleeping threads of {name}");
     let graph = (!tier.stacks.is_empty()).then(|| Graph {
         id: format!("asleep-{number}"),
-        heading: format!("The kernel’s stacks of sleeping threads of {name}"),
+        title: heading.clone(),
+        heading,
         sentence: "Each part is as wide as its share of the time asleep.".to_owned(),
-        drawing: drawing((&tier.functions, &tier.stacks), nodes_max),
+        drawing,
     });
     Sleepers {
         heading: holders::processes(&tier.processes),

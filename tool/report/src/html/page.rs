@@ -15,6 +15,9 @@ use crate::sentences::{self, holders};
 use crate::summary;
 use crate::words::{self, ERROR_KINDS};
 
+/// One in so many bytes of flame graphs is for where threads sleep.
+const ASLEEP_PART: usize = 8;
+
 /// The page, as the template reads it.
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
@@ -49,8 +52,10 @@ struct Notice {
 }
 
 impl Page {
-    pub(super) fn new(run: &Run) -> Self {
+    /// The page, with flame graphs of at most so many bytes.
+    pub(super) fn new(run: &Run, graphs_bytes: usize) -> Self {
         let warnings = run.warnings.iter();
+        let asleep_bytes = graphs_bytes / ASLEEP_PART;
         Self {
             title: format!("{} – nstar", run.target),
             target: run.target.clone(),
@@ -64,8 +69,8 @@ impl Page {
             next: run.verdict.next_limit.as_ref().map(sentences::next),
             requests: requests::table(run),
             threads: threads::table(run),
-            profile: profile::section(run),
-            off_cpu: off_cpu::section(run),
+            profile: profile::section(run, graphs_bytes - asleep_bytes),
+            off_cpu: off_cpu::section(run, asleep_bytes),
             topology: topology::section(run),
             figures: figures::figures(run),
             steps: steps(run),

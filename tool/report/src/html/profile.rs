@@ -1,25 +1,17 @@
-//! Where the processor time goes: a flame graph of each tier, callers above what they call.
+//! Where the processor time goes: a flame graph of each tier.
 
-use analysis::profile::{Node, tree};
-use analysis::run::{Function, Profile, Run, Stack, TierProfile};
+use analysis::run::{Profile, Run, TierProfile};
 use serde::Serialize;
 
+use super::flame::{Drawing, Graph, Room, drawings};
 use crate::number;
 use crate::sentences::{self, holders};
 use crate::words;
 
-/// Smaller parts are not drawn.
-const SHARE_MIN: f64 = 0.002;
-/// Most parts that are drawn in all: a part is some 300 bytes of the page.
-const NODES_MAX: usize = 2_200;
-/// Most tiers that are drawn.
+/// Most parts that are drawn in all.
+const PARTS_MAX: usize = 2_200;
+/// Most tiers that are shown.
 pub(super) const TIERS_MAX: usize = 8;
-
-/// Size of the drawing.
-const WIDTH: f64 = 1_100.0;
-const ROW: f64 = 18.0;
-/// Width of a character, on the safe side.
-const LETTER: f64 = 7.0;
 
 /// The section of the page.
 #[derive(Debug, Serialize)]
@@ -29,44 +21,27 @@ pub(super) struct Section {
     tiers: Vec<Graph>,
 }
 
-/// The drawing of one tier.
-#[derive(Debug, Serialize)]
-pub(super) struct Graph {
-    pub(super) id: String,
-    pub(super) heading: String,
-    pub(super) sentence: String,
-    pub(super) drawing: Drawing,
-}
-
-/// The stacks of one tier.
-#[derive(Debug, Serialize)]
-pub(super) struct Drawing {
-    dropped: Option<String>,
-    width: f64,
-    height: f64,
-    parts: Vec<Part>,
-}
-
-#[derive(Debug, Serialize)]
-struct Part {
-    title: String,
-    label: String,
-    kernel: bool,
-    x: String,
-    y: f64,
-    width: String,
-}
-
-/// The section; `None` without a profile.
-pub(super) fn section(run: &Run) -> Option<Section> {
+/// The section, with graphs of at most so many bytes; `None` without a profile.
+pub(super) fn section(run: &Run, bytes: usize) -> Option<Section> {
     let profile = run.profile.as_ref()?;
-    let tiers: Vec<_> = profile.tiers.iter().take(TIERS_MAX).enumerate().collect();
-    let nodes_max = NODES_MAX / tiers.len().max(1);
+    let tiers = profile.tiers.get(..TIERS_MAX).unwrap_or(&profile.tiers);
+    let stacks: Vec<_> = tiers.iter().map(|tier| (&*tier.functions, &*tier.stacks)).collect();
+    let drawn = drawings(&stacks, Room { bytes, parts: PARTS_MAX });
+    let graphs = tiers.iter().zip(drawn).enumerate();
     Some(Section {
         reading: if tiers.is_empty() { String::new() } else { reading(profile) },
-        troubles: sentences::profile_troubles(profile),
-        tiers: tiers.into_iter().map(|(number, tier)| graph(number, tier, nodes_max)).collect(),
+        troubles: sentences::profile_troubles(profile).into_iter().chain(more(profile.tiers.len())).collect(),
+        tiers: graphs.map(|(number, (tier, drawing))| graph(number, tier, drawing)).collect(),
     })
+}
+
+/// How many of so many tiers are not shown.
+pub(super) fn more(tiers: usize) -> Option<String> {
+    match tiers.saturating_sub(TIERS_MAX) {
+        0 => None,
+        1 => Some("One more tier is only in the run file.".to_owned()),
+        more => Some(format!("{} more tiers are only in the run file.", number::count(more as u64))),
+    }
 }
 
 fn reading(of: &Profile) -> String {
@@ -82,66 +57,13 @@ fn reading(of: &Profile) -> String {
     )
 }
 
-fn graph(number: usize, tier: &TierProfile, nodes_max: usize) -> Graph {
+fn graph(number: usize, tier: &TierProfile, drawing: Drawing) -> Graph {
     let processes = holders::processes(&tier.processes);
     Graph {
         id: format!("flame-{number}"),
         heading: format!("{processes}, {} of a processor", number::percent(tier.cores)),
+        title: format!("Flame graph of {processes}"),
         sentence: sentences::profile_tier(tier),
-        drawing: drawing((&tier.functions, &tier.stacks), nodes_max),
-    }
-}
-
-/// Draws stacks with at most so many parts.
-pub(super) fn drawing((functions, stacks): (&[Function], &[Stack]), nodes_max: usize) -> Drawing {
-    let tree = tree(stacks, SHARE_MIN, nodes_max);
-    let rows = tree.nodes.iter().map(|node| node.depth + 1).max().unwrap_or(0);
-    let dropped = (tree.dropped > 0).then(|| {
-        let below = number::percent(tree.share_min);
-        format!("{} parts below {below} are not drawn.", number::count(tree.dropped as u64))
-    });
-    Drawing {
-        dropped,
-        width: WIDTH,
-        height: rows as f64 * ROW,
-        parts: tree.nodes.iter().filter_map(|node| part(functions, node)).collect(),
-    }
-}
-
-fn part(functions: &[Function], node: &Node) -> Option<Part> {
-    let function = functions.get(usize::try_from(node.function).ok()?)?;
-    let name = sentences::short(&sentences::function(function));
-    let width = node.share * WIDTH;
-    let (share, own) = (number::percent(node.share), number::percent(node.own));
-    let module = Some(sentences::short(&function.module)).filter(|module| !module.is_empty());
-    let module = module.map_or_else(String::new, |module| format!(" ({module})"));
-    Some(Part {
-        title: format!("{name}{module}: {share}, itself {own}"),
-        label: label(&name, width),
-        kernel: function.kernel,
-        x: format!("{:.1}", node.left * WIDTH),
-        y: node.depth as f64 * ROW,
-        width: format!("{width:.1}"),
-    })
-}
-
-/// As much of a name as has room.
-fn label(name: &str, width: f64) -> String {
-    let room = ((width - 6.0) / LETTER) as usize;
-    match name.chars().count() {
-        _ if room < 3 => String::new(),
-        letters if letters <= room => name.to_owned(),
-        _ => name.chars().take(room - 1).chain(['…']).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_cut_to_its_room() {
-        let cut = [100.0, 40.0, 20.0].map(|width| label("deflate_slow", width));
-        assert_eq!(cut, ["deflate_slow", "def…", ""].map(str::to_owned));
+        drawing,
     }
 }

@@ -5,6 +5,9 @@ use analysis::counters::{Container, Role, ServerAddress};
 use analysis::run::*;
 use analysis::ticks::{ErrorCounts, ErrorKind, ErrorRates};
 
+pub mod profiles;
+pub mod sides;
+
 const NGINX: &str = "nginx worker (pid 812)";
 
 /// Every sample with its name.
@@ -22,6 +25,7 @@ pub fn all() -> Vec<(&'static str, Run)> {
         ("hostile", hostile()),
         ("long", long()),
         ("mix", mix()),
+        ("profile", profiles::profiled()),
     ]
 }
 
@@ -513,6 +517,7 @@ fn base(steps: Vec<Step>) -> Run {
             kernel: "6.12.0-amd64".into(),
             processor: "AMD EPYC 7B13".into(),
         },
+        server_hosts: Vec::new(),
         started: "2026-11-21T17:25:03Z".into(),
         elapsed_s: 41.3,
         version: "0.1.0".into(),
@@ -523,6 +528,7 @@ fn base(steps: Vec<Step>) -> Run {
             system_cpus: Some(vec![0]),
             ..LoadShape::default()
         },
+        sent_digest: None,
         requests: Vec::new(),
         proof: None,
         confirmation: None,

@@ -1,0 +1,69 @@
+//! Two sides beside each other, and runs in the order of time.
+
+use analysis::contrast::{self, Contrast, Figure, Gate, Given, Limit};
+use analysis::history::{History, history};
+use analysis::run::Run;
+
+/// A name that steers terminals, pages and tables.
+const EVIL: &str = "</td>|<script>alert(1)</script>`[x](y)\u{1b}[2J\"";
+
+pub fn given(file: &str, run: Run) -> Given {
+    Given { file: file.into(), run }
+}
+
+/// The sample of a full CPU, with so much of its throughput.
+fn scaled(share: f64, started: &str) -> Run {
+    let mut run = super::cpu();
+    run.started = started.into();
+    run.verdict.throughput_max_per_s *= share;
+    run.verdict.throughput_max_ci_per_s = run.verdict.throughput_max_ci_per_s.map(|end| end * share);
+    run
+}
+
+/// A build and a slower one, with a gate of each outcome.
+pub fn slower() -> Contrast {
+    let after = scaled(0.9, "2026-11-22T00:00:00Z");
+    let found = contrast::of_runs(vec![given("a.json", super::cpu())], vec![given("b.json", after)], "1");
+    let mut found = found.expect("runs on both sides");
+    let gate = |text: &str, figure, limit, ratio| Gate { text: text.into(), figure, limit, ratio };
+    found.hold(&[
+        gate("throughput>-3%", Figure::Throughput, Limit::Above, 0.97),
+        gate("throughput>-20%", Figure::Throughput, Limit::Above, 0.8),
+        gate("p99<+5%", Figure::ResponseTimeQuantile { percentile: "p99".into() }, Limit::Below, 1.05),
+    ]);
+    found
+}
+
+/// Two sides with hostile names.
+pub fn hostile() -> Contrast {
+    let mut after = super::hostile();
+    after.target = EVIL.into();
+    after.host.kernel = EVIL.into();
+    let found = contrast::of_runs(vec![given(EVIL, super::cpu())], vec![given(EVIL, after)], "1");
+    let mut found = found.expect("runs on both sides");
+    found.hold(&[Gate { text: EVIL.into(), figure: Figure::Throughput, limit: Limit::Above, ratio: 0.9 }]);
+    found
+}
+
+/// Sixteen runs, slower from `10.json` on.
+pub fn course() -> History {
+    let runs: Vec<Given> = (0..16)
+        .map(|number| {
+            let share = if number < 10 { 1.0 } else { 0.94 } + f64::from(number * 7 % 5) * 0.001;
+            given(
+                &format!("{number:02}.json"),
+                scaled(share, &format!("2026-11-{:02}T00:00:00Z", number + 1)),
+            )
+        })
+        .collect();
+    history(&runs, "1")
+}
+
+/// Nine runs with hostile names.
+pub fn hostile_course() -> History {
+    let run = |number: usize| {
+        let run = Run { started: format!("{EVIL}{number}"), ..super::hostile() };
+        given(&format!("{}{number}", EVIL.repeat(3)), run)
+    };
+    history(&(0..9).map(run).collect::<Vec<_>>(), "1")
+}
