@@ -18,7 +18,7 @@ use crate::laws::little;
 use crate::resources::LockUse;
 use crate::run::{
     Confirmation, Generator, Host, Laws, LoadShape, Locks, Models, RequestDemand, Resource, Run, SCHEMA,
-    Step, Topology, Verdict, Warning,
+    ServerHost, Step, Topology, Verdict, Warning,
 };
 use crate::search::growth::{Growth, growth};
 use crate::search::saturation::{Saturation, saturation};
@@ -58,6 +58,8 @@ pub struct Provenance {
     pub target: String,
     /// Where the generator ran.
     pub host: Host,
+    /// The other hosts that were observed.
+    pub server_hosts: Vec<ServerHost>,
     /// When the run began, RFC 3339, UTC.
     pub started: String,
     /// How long the whole run took, seconds.
@@ -68,6 +70,8 @@ pub struct Provenance {
     pub seed: u64,
     /// How the load was made.
     pub load: LoadShape,
+    /// A digest of what was sent ([`Run::sent_digest`]).
+    pub sent_digest: Option<String>,
     /// Counts of each kind of request.
     pub requests: Vec<RequestCount>,
 }
@@ -81,11 +85,13 @@ impl Conclusion {
             schema: SCHEMA.to_owned(),
             target: provenance.target,
             host: provenance.host,
+            server_hosts: provenance.server_hosts,
             started: provenance.started,
             elapsed_s: provenance.elapsed_s,
             version: provenance.version,
             seed: provenance.seed,
             load: provenance.load,
+            sent_digest: provenance.sent_digest,
             requests,
             proof: None,
             confirmation: self.confirmation,

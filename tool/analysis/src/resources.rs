@@ -19,7 +19,7 @@ mod samples;
 
 pub use connection_limits::{PortUse, TableUse};
 pub use device::{DiskUse, LinkUse};
-pub use hops::{GroupKey, HopUse, Hops};
+pub use hops::{GroupKey, HopUse, Hops, LeftOut};
 pub use host::{CpuUse, HostUse, Listening};
 pub use joined::Observer;
 pub use locks::LockUse;

@@ -24,7 +24,9 @@ mod unwatched;
 mod verdict;
 mod warning;
 
-pub use confirmation::{Confirmation, ConfirmationAnswer, LeftAlone, LeftAloneReason, SlowedTier};
+pub use confirmation::{
+    Confirmation, ConfirmationAnswer, LeftAlone, LeftAloneReason, Link, Slowable, SlowedBy, SlowedTier,
+};
 pub use doubt::{Doubt, LockDoubt, TellApart, Victim};
 pub use evidence::{
     Aside, Busy, ConnectionEvidence, CpuTimeEvidence, DeviceEvidence, Evidence, GeneratorEvidence,
@@ -44,7 +46,7 @@ pub use step::{
     Again, Connecting, Generator, HeldBack, InFlight, Locks, Measurement, Pauses, Replicate, Resource, Stall,
     Step, StepRequest,
 };
-pub use topology::{Edge, Node, NodeKind, Tier, TierLimit, Topology};
+pub use topology::{Edge, Node, NodeKind, Tier, TierLimit, TierMemory, Topology};
 pub use unwatched::{
     AgentTrouble, DatabaseClient, DatabaseTrouble, HiddenFromUser, ServerUnwatched, SocketsUnread,
 };
@@ -65,6 +67,10 @@ pub struct Run {
     pub target: String,
     /// Where the generator ran.
     pub host: Host,
+    /// The other hosts on which the server, or a tier behind it, was observed; empty where there are none, and in files from
+    /// before they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_hosts: Vec<ServerHost>,
     /// When the run began, RFC 3339, UTC.
     pub started: String,
     /// How long the whole run took, warm-up and pauses included, seconds.
@@ -75,6 +81,10 @@ pub struct Run {
     pub seed: u64,
     /// How the load was made.
     pub load: LoadShape,
+    /// A digest of what was sent and which answers were expected, hexadecimal: runs of the same requests have the same one.
+    /// Secrets that a name tells of have no part in it. Absent in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_digest: Option<String>,
     /// The kinds of request, where the load has several; the whole run, warm-up included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestShare>,
@@ -105,8 +115,8 @@ pub struct Run {
     pub warnings: Vec<Warning>,
 }
 
-/// The generator's host.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// A host, such as that of the generator.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Online processors.
     pub cores: u32,
@@ -116,6 +126,16 @@ pub struct Host {
     pub kernel: String,
     /// Processor model.
     pub processor: String,
+}
+
+/// A host on which the server, or a tier behind it, was observed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerHost {
+    /// Its name, which resources of the host have after `on`.
+    pub name: String,
+    /// The host.
+    #[serde(flatten)]
+    pub host: Host,
 }
 
 /// One of several kinds of request, as asked and as it ran.

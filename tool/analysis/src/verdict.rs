@@ -2,7 +2,8 @@
 //!
 //! A wrong verdict is worse than none, so each rule needs direct evidence, and where no rule applies the verdict is
 //! [`ResourceKind::Unknown`]. The order: the generator first (it must never pass for the server), then resources that
-//! are busy, then waiting while all of them are idle, for which explanations compete. A resource is busy if it is so on the
+//! are busy, then waiting while all of them are idle, for which explanations compete; processors that are nearly full are
+//! weighed in between. A resource is busy if it is so on the
 //! plateau (N* and the steps beyond it that hold its throughput) and was less busy where the throughput was lower; its
 //! rivals share the probability. Failed requests, and other processes on the processors, make any finding doubtful.
 
@@ -20,6 +21,7 @@ mod hops;
 mod host_limits;
 mod io_limit;
 mod memory_limit;
+mod nearly;
 mod network;
 mod processor;
 mod quota;
@@ -160,6 +162,9 @@ fn weighed(curve: &Curve) -> Finding {
     }
     if let Some(few) = processor::few_at_a_time(curve) {
         return few;
+    }
+    if let Some(nearly) = nearly::full(curve) {
+        return nearly;
     }
     let Some(weighed) = explanations::weighed(curve) else { return unexplained(curve) };
     weighed.finding(curve).unwrap_or_else(|| weighed.undecided(unexplained(curve)))

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use analysis::counters::{Counters, Hop, Process, Role, ServerAddress};
-use analysis::resources::{Group, Waiters, usage};
+use analysis::resources::{Group, Waiters, replaced, usage};
 use observe::{KernelPaths, ObserveError, Topology, Watcher, find, find_all};
 use support::Server;
 
@@ -359,8 +359,30 @@ fn a_restarted_server_is_found_again() {
     let (_, last) = sample_until(&watcher, |_, last| last.processes.iter().any(|one| one.pid == again.pid()));
     assert_eq!(process(&last, again.pid()).role, Role::Server);
     assert_eq!((watcher.topology().servers, last.listeners.len()), (vec![again.pid()], 1));
-    let told = watcher.read(analysis::resources::replaced).expect("another serves");
-    assert_eq!((told.before.pid, told.after.pid), (Some(server.pid()), Some(again.pid())));
+    assert_eq!(told(&watcher), [(Role::Server, Some(server.pid()), Some(again.pid()))]);
+}
+
+/// Whose place others took, with their role.
+fn told(watcher: &Watcher) -> Vec<(Role, Option<u32>, Option<u32>)> {
+    let all = watcher.read(replaced);
+    all.into_iter().map(|one| (one.before.role, one.before.pid, one.after.pid)).collect()
+}
+
+#[test]
+fn a_restarted_tier_is_found_again() {
+    let mut database = Server::start("listen 127.0.0.1:0");
+    let mut front = Server::start("call-later 127.0.0.1:0");
+    let (address, before) = (database.addr, database.pid());
+    let serves = |last: &Counters, pid| hop_to(last, address).is_some_and(|hop| hop.server == Some(pid));
+    front.tell(&address.to_string());
+    let watcher = watch(&front);
+    sample_until(&watcher, |_, last| serves(last, before));
+    database.end();
+    let again = Server::start(&format!("listen-again {address}"));
+    front.tell(&address.to_string());
+    let (_, last) = sample_until(&watcher, |_, last| serves(last, again.pid()));
+    assert_eq!(process(&last, again.pid()).role, Role::Downstream);
+    assert_eq!(told(&watcher), [(Role::Downstream, Some(before), Some(again.pid()))]);
 }
 
 #[test]

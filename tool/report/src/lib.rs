@@ -14,6 +14,7 @@ pub mod contrast;
 mod csv;
 pub mod doctor;
 mod folded;
+pub mod gates;
 pub mod history;
 mod html;
 pub mod import;

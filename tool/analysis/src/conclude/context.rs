@@ -20,7 +20,8 @@ pub struct Context {
     pub unwatched: Option<ServerUnwatched>,
     /// What each observer may not see of the host that it runs on; nothing of those that see everything.
     pub out_of_sight: Vec<OutOfSight>,
-    /// The servers that took the place of others that ended meanwhile: at most one of each host.
+    /// The servers, and tiers behind them, that took the place of others that ended meanwhile: at most one server on each host, and
+    /// one tier of each name.
     pub replaced: Vec<Replacement>,
     /// What agents on other hosts did not tell, each with the name of its host.
     pub agents: Vec<(String, AgentTrouble)>,

@@ -2,15 +2,19 @@
 
 use super::Context;
 use crate::counters::{Role, ServerAddress};
-use crate::resources::{Group, GroupKey, HopUse};
+use crate::resources::{Group, GroupKey, HopUse, MemoryUse};
 use crate::run::{
-    Edge, Identity, Laws, Node, NodeKind, Processes, ResourceKind, ServerUnwatched, Step, Tier, TierLimit,
+    Edge, Identity, Laws, Node, NodeKind, ResourceKind, ServerUnwatched, Step, Tier, TierLimit, TierMemory,
     Topology, Verdict,
 };
 use crate::verdict::Curve;
 
 /// Processes that use fewer cores and that nobody is seen to call are left out.
 const IDLE_CORES: f64 = 0.005;
+
+/// Limits on memory are looked at once a second, and are known after two looks: a step that was watched for so long had them,
+/// microseconds.
+const LOOKED_US: f64 = 2.5e6;
 
 /// The topology; `None` without steps.
 pub(super) fn topology(curve: &Curve, laws: &Laws, verdict: &Verdict, context: &Context) -> Option<Topology> {
@@ -24,7 +28,7 @@ pub(super) fn topology(curve: &Curve, laws: &Laws, verdict: &Verdict, context: &
     let called = |group: &&Group| group.cores > IDLE_CORES || hops.iter().any(|hop| is_part(hop, group));
     for role in [Role::Server, Role::Downstream] {
         for group in star.usage.tiers().filter(|group| group.role == role).filter(called) {
-            graph.add_tier(tier(group, curve.processes(group), star, laws), group.key());
+            graph.add_tier(tier(group, curve, star, laws), group.key());
         }
     }
     let has_figures = star.usage.hops.looks > 0;
@@ -42,7 +46,8 @@ fn is_part(hop: &HopUse, group: &Group) -> bool {
     hop.server.as_ref() == Some(&key) || hop.callers.contains(&key)
 }
 
-fn tier(group: &Group, processes: Processes, star: &Step, laws: &Laws) -> Tier {
+fn tier(group: &Group, curve: &Curve, star: &Step, laws: &Laws) -> Tier {
+    let processes = curve.processes(group);
     let per_request = |per_s: f64| (star.throughput_per_s > 0.0).then(|| per_s / star.throughput_per_s);
     let held = |identity: &Option<Identity>| {
         identity.as_ref().and_then(Identity::processes).is_some_and(|of| *of == processes)
@@ -57,11 +62,26 @@ fn tier(group: &Group, processes: Processes, star: &Step, laws: &Laws) -> Tier {
         cores: group.cores,
         utilization: group.busy(),
         disk_bytes_per_request: group.disk_bytes_per_s.and_then(per_request),
+        memory: memory(curve, group),
         demands: other
             .iter()
             .map(|demand| TierLimit { of: demand.kind, demand_us: demand.demand_us })
             .collect(),
         processes,
+    }
+}
+
+/// What the cgroups of processes allow them of memory, by all steps; `None` where they were not looked at for long enough.
+fn memory(curve: &Curve, group: &Group) -> Option<TierMemory> {
+    let is_theirs =
+        |limit: &&MemoryUse| limit.on == group.on && group.pids.iter().any(|pid| limit.pids.contains(pid));
+    let limits = curve.steps().iter().flat_map(|step| &step.usage.memory_limits).filter(is_theirs);
+    match limits.map(|limit| limit.limit_bytes).min_by(f64::total_cmp) {
+        Some(bytes) => Some(TierMemory::Limited { bytes: bytes as u64 }),
+        None => {
+            let looked = curve.steps().iter().any(|step| step.usage.elapsed_us >= LOOKED_US);
+            looked.then_some(TierMemory::Unlimited)
+        }
     }
 }
 
@@ -185,7 +205,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::resources::{Hops, Usage};
-    use crate::run::{Bottleneck, GeneratorShare};
+    use crate::run::{Bottleneck, GeneratorShare, Processes};
     use crate::verdict::Shape;
 
     fn group(role: Role, name: &str, cores: f64) -> Group {
@@ -233,7 +253,7 @@ mod tests {
         let usage = Usage {
             elapsed_us: 1e6,
             groups: vec![web, worker, app, idle],
-            hops: Hops { looks: 3, tiers },
+            hops: Hops { looks: 3, tiers, left_out: None },
             ..Usage::default()
         };
         let step = Step { users: 4, throughput_per_s: 100.0, usage, ..Step::default() };
@@ -263,6 +283,33 @@ mod tests {
         assert_eq!(marked.collect::<Vec<_>>(), ["app"]);
         let NodeKind::Tier(app) = &topology.nodes[3].is else { panic!("{:?}", topology.nodes[3]) };
         assert_eq!((app.cpu_us_per_request, app.utilization), (Some(10_000.0), 0.5));
+    }
+
+    #[test]
+    fn the_memory_of_a_tier_is_limited_unlimited_or_not_known() {
+        let memory = |elapsed_us, limits: &[(u32, f64)]| {
+            let limit = |(pid, limit_bytes): &(u32, f64)| MemoryUse {
+                pids: vec![*pid],
+                limit_bytes: *limit_bytes,
+                ..MemoryUse::default()
+            };
+            let usage = Usage {
+                elapsed_us,
+                groups: vec![group(Role::Server, "web", 0.5)],
+                memory_limits: limits.iter().map(limit).collect(),
+                ..Usage::default()
+            };
+            let step = Step { users: 4, usage, ..Step::default() };
+            let topology = found(step, Bottleneck::default(), &Context::default());
+            topology.nodes.into_iter().find_map(|node| match node.is {
+                NodeKind::Tier(tier) => tier.memory,
+                _ => None,
+            })
+        };
+        let limited = |bytes| Some(TierMemory::Limited { bytes });
+        assert_eq!(memory(1e6, &[(7, 2e9), (7, 1e9), (8, 5e8)]), limited(1_000_000_000));
+        assert_eq!(memory(6e6, &[(8, 5e8)]), Some(TierMemory::Unlimited));
+        assert_eq!(memory(1e6, &[]), None, "there was no time for two looks");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::stalls::stalls;
 use super::verdict::casts_doubt;
 use super::{Context, OutOfSight, RunKind, from_disk};
 use crate::laws::{idle_share, is_tested, worse_little};
-use crate::resources::{HostUse, Replacement};
+use crate::resources::{HostUse, LeftOut, Replacement};
 use crate::run::{
     Cause, GeneratorHost, ListenQueue, PERCENTILES, ResourceKind, ServerUnwatched, Step, Warning, errors,
 };
@@ -41,6 +41,7 @@ pub(super) fn warnings(curve: &Curve, finding: &Finding, context: &Context) -> V
     let out_of_sight = context.out_of_sight.iter().flat_map(out_of_sight);
     let causes = [
         context.redirected.map(|status| Cause::Redirected { status }),
+        addresses_left_out(steps),
         database(curve),
         curve.star().filter(|_| context.cold).and_then(from_disk::not_cold),
         generator_busy(curve)
@@ -86,7 +87,7 @@ fn stalled(steps: &[Step]) -> Option<Cause> {
     })
 }
 
-/// A server that ended and was started anew, with the step in which that was seen.
+/// A server, or a tier behind it, that ended and was started anew, with the step in which that was seen.
 fn replaced(steps: &[Step], replacement: &Replacement) -> Cause {
     let Replacement { before, after, at_us, times } = replacement.clone();
     let end_us = |step: &&Step| step.measurement.window.1;
@@ -146,6 +147,13 @@ fn out_of_sight(seen: &OutOfSight) -> impl Iterator<Item = Cause> {
     let tiers =
         (!tiers.is_empty()).then(|| Cause::TiersNotWatched { on: on.clone(), addresses: tiers.clone() });
     sockets.into_iter().chain(tiers)
+}
+
+/// The step at which most addresses were left out of a look at the connections.
+fn addresses_left_out(steps: &[Step]) -> Option<Cause> {
+    let seen = steps.iter().filter_map(|step| Some((step.users, step.usage.hops.left_out.as_ref()?)));
+    let (users, LeftOut { on, addresses, of }) = seen.max_by_key(|(_, seen)| seen.addresses)?;
+    Some(Cause::AddressesLeftOut { on: on.clone(), users, addresses: *addresses, of: *of })
 }
 
 /// A database that could not be watched as asked, or that seems not to be the server's.

@@ -92,15 +92,43 @@ pub struct Hops {
     pub looks: usize,
     /// One entry per tier, or per address where the tier is not observed.
     pub tiers: Vec<HopUse>,
+    /// The look of all that left out most; `None` where none left out any.
+    pub left_out: Option<LeftOut>,
+}
+
+/// Addresses that one look left out, because there were more than it may tell of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Where it was made.
+    pub on: HostName,
+    /// How many it left out: those with fewest connections.
+    pub addresses: u64,
+    /// How many with connections there were in all.
+    pub of: u64,
+}
+
+impl LeftOut {
+    fn of(sample: &Counters) -> Option<Self> {
+        let told = sample.hops.as_ref()?.iter().filter(|hop| hop.connections > 0).count() as u64;
+        let addresses = sample.hops_left_out;
+        (addresses > 0).then(|| Self { on: None, addresses, of: told.saturating_add(addresses) })
+    }
+
+    /// Whichever left out more, the first of equal ones.
+    pub(super) fn worse(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let number = |seen: &Option<Self>| seen.as_ref().map_or(0, |seen| seen.addresses);
+        if number(&other) > number(&one) { other } else { one }
+    }
 }
 
 impl Hops {
     /// The same with connections that one observer saw made and another saw served as one: what is known of who calls comes
     /// from the first, and all else from the second.
     #[must_use]
-    pub fn joined(self) -> Self {
+    pub fn joined(mut self) -> Self {
+        let all = std::mem::take(&mut self.tiers).into_iter();
         let (called, mut tiers): (Vec<HopUse>, Vec<HopUse>) =
-            self.tiers.into_iter().partition(|hop| hop.server.is_none() && !hop.callers.is_empty());
+            all.partition(|hop| hop.server.is_none() && !hop.callers.is_empty());
         for hop in called {
             match tiers.iter_mut().find(|tier| tier.serves(&hop)) {
                 Some(tier) => {
@@ -111,7 +139,7 @@ impl Hops {
                 None => tiers.push(hop),
             }
         }
-        Self { looks: self.looks, tiers }
+        Self { tiers, ..self }
     }
 }
 
@@ -159,7 +187,8 @@ pub(super) fn hops(samples: &[&Counters]) -> Hops {
     }
     let count = looks.len().max(1) as f64;
     let tiers = sums.into_iter().filter_map(|((server, _), sum)| mean(server, sum, count));
-    Hops { looks: looks.len(), tiers: tiers.collect() }
+    let left_out = samples.iter().map(|sample| LeftOut::of(sample)).fold(None, LeftOut::worse);
+    Hops { looks: looks.len(), tiers: tiers.collect(), left_out }
 }
 
 fn mean(server: Option<GroupKey>, sum: Sum, looks: f64) -> Option<HopUse> {
@@ -187,6 +216,8 @@ fn mean(server: Option<GroupKey>, sum: Sum, looks: f64) -> Option<HopUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resources::{Observer, Usage};
+
     fn process(pid: u32, name: &str, role: Role) -> Process {
         Process { pid, name: name.to_owned(), role, ..Process::default() }
     }
@@ -262,7 +293,7 @@ mod tests {
         };
         let (app, db) = (on("app", "web"), on("postgres", "db"));
         let joined = |called: HopUse, served: HopUse| {
-            let hops = Hops { looks: 3, tiers: vec![called, served] }.joined();
+            let hops = Hops { looks: 3, tiers: vec![called, served], left_out: None }.joined();
             hops.tiers.into_iter().map(|hop| (hop.server, hop.callers, hop.held)).collect::<Vec<_>>()
         };
         let at = "10.0.0.7:5432";
@@ -302,7 +333,7 @@ mod tests {
             Hop { address: published, clients, connections: 0, unread: 0, ..hop(0, Some(2), 0, 0, 0) };
         let joined = |db: Vec<Hop>| {
             let tiers = [here("web", vec![called.clone()]), here("db", db)].concat();
-            Hops { looks: 1, tiers }.joined().tiers
+            Hops { looks: 1, tiers, left_out: None }.joined().tiers
         };
         let apart = joined(vec![served.clone()]);
         assert_eq!(apart.len(), 2, "nothing tells that they are the same");
@@ -310,6 +341,32 @@ mod tests {
         let [tier] = one.as_slice() else { panic!("{one:#?}") };
         assert_eq!((tier.connections, tier.held, tier.callers.len()), (4.0, 3.0, 1));
         assert_eq!(tier.address, tcp("172.17.0.2:80"), "where it listens");
+    }
+
+    #[test]
+    fn the_look_that_left_out_most_addresses_is_told_and_stays_so_where_hosts_are_joined() {
+        let left_out = |addresses| {
+            let unused = Hop { connections: 0, unread: 0, ..hop(83, None, 0, 0, 0) };
+            let hops = Some(vec![hop(81, Some(2), 4, 0, 0), hop(82, None, 2, 0, 0), unused]);
+            Counters { hops_left_out: addresses, ..look(hops) }
+        };
+        assert_eq!(hops(&[&left_out(0), &look(None)]).left_out, None);
+        let most = |all: [u64; 3]| {
+            let samples = all.map(left_out);
+            hops(&samples.iter().collect::<Vec<_>>()).joined()
+        };
+        let seen = most([1, 7, 3]);
+        assert_eq!(seen.left_out, Some(LeftOut { on: None, addresses: 7, of: 9 }));
+        let web = Observer { place: Some("web".into()), ..Observer::default() };
+        let of_two = |here: Hops, there: Hops| {
+            let there = Usage { hops: there, ..Usage::default() }.seen_by(&web);
+            Usage { hops: here, ..Usage::default() }.joined_with(there).hops.left_out
+        };
+        let on_web = LeftOut { on: Some("web".into()), addresses: 8, of: 10 };
+        assert_eq!(of_two(seen.clone(), most([8, 0, 0])), Some(on_web));
+        assert_eq!(of_two(seen.clone(), most([0, 2, 0])), seen.left_out);
+        let lie = left_out(u64::MAX);
+        assert_eq!(hops(&[&lie]).left_out.map(|seen| seen.of), Some(u64::MAX), "whatever an agent says");
     }
 
     #[test]

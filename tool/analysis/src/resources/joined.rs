@@ -3,7 +3,7 @@
 //! Each observer's samples are stamped by its own clock and count the processors of its own host, so each is reduced to
 //! rates by itself; only these are put together.
 
-use super::{Hops, HostUse, Listening, Usage};
+use super::{Hops, HostUse, LeftOut, Listening, Usage};
 use crate::counters::Role;
 use crate::run::HostName;
 
@@ -77,6 +77,7 @@ impl Hops {
         for tier in &mut self.tiers {
             tier.server.iter_mut().chain(&mut tier.callers).for_each(|key| key.on.clone_from(place));
         }
+        self.left_out.iter_mut().for_each(|seen| seen.on.clone_from(place));
     }
 
     fn beside(mut self, other: Self) -> Self {
@@ -85,6 +86,7 @@ impl Hops {
             (one, other) => one.min(other),
         };
         self.tiers.extend(other.tiers);
+        self.left_out = LeftOut::worse(self.left_out, other.left_out);
         self
     }
 }

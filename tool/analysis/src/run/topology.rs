@@ -74,9 +74,26 @@ pub struct Tier {
     /// Bytes read from and written to block devices per completed request; absent where that may not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes_per_request: Option<f64>,
+    /// What their cgroups allow them of memory; absent where that was not looked at for long enough, and in files from before
+    /// it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<TierMemory>,
     /// Other limits that they hold, such as a single thread, with what a completed request costs of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<TierLimit>,
+}
+
+/// What the cgroups of a tier allow it of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum TierMemory {
+    /// As much as the host has.
+    Unlimited,
+    /// So much: the tightest limit of any of its processes.
+    Limited {
+        /// Bytes.
+        bytes: u64,
+    },
 }
 
 /// What a request costs of something that a tier holds.

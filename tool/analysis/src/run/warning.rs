@@ -88,7 +88,7 @@ pub enum Cause {
         /// How long nothing was answered, seconds.
         stalled_s: f64,
     },
-    /// The server ended, and another has served since.
+    /// The server, or a tier behind it as the role says, ended, and another has served since.
     ServerReplaced {
         /// What served before.
         before: Processes,
@@ -96,7 +96,7 @@ pub enum Cause {
         after: Processes,
         /// Users of the step in which that was seen; absent where it was after all of them.
         users: Option<u32>,
-        /// How often the server was replaced in all.
+        /// How often it was replaced in all.
         times: u64,
     },
     /// Requests failed.
@@ -143,6 +143,18 @@ pub enum Cause {
         on: HostName,
         /// The addresses that the server, or a tier behind it, calls.
         addresses: Vec<ServerAddress>,
+    },
+    /// Connections led to more addresses than are watched at a time.
+    AddressesLeftOut {
+        /// The host whose connections they are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: HostName,
+        /// Users of the step where most were left out.
+        users: u32,
+        /// How many were left out at one moment: those with fewest connections.
+        addresses: u64,
+        /// How many there were.
+        of: u64,
     },
     /// An agent on another host did not tell all.
     AgentTrouble {
@@ -434,6 +446,7 @@ impl Cause {
             Self::NotWatched { .. }
             | Self::SocketsUnread { .. }
             | Self::TiersNotWatched { .. }
+            | Self::AddressesLeftOut { .. }
             | Self::AgentTrouble { .. }
             | Self::DatabaseTrouble { .. }
             | Self::DatabaseIdle { .. } => WarningKind::NotObserved,

@@ -43,7 +43,7 @@ const MAYBE_IN_STEP: f64 = 0.75;
 const INTERPRETERS: [&str; 6] = ["python", "gunicorn", "uvicorn", "uwsgi", "ruby", "puma"];
 
 /// Requests that compute for this share of the time that they take wait for nothing else.
-const COMPUTE: f64 = 0.92;
+pub(super) const COMPUTE: f64 = 0.92;
 
 /// So many full processes of an interpreter are told by what they use together; of more a few percent would be one more.
 const PROCESSES_MOST: usize = 8;
@@ -113,7 +113,7 @@ fn polls(curve: &Curve, of: &Processes) -> bool {
 }
 
 fn all_cores(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding {
-    let cores = peak.allowed_count() as u64;
+    let cores = peak.allowed_count();
     // Processes that fill the whole host fill the host too; the two are not rivals.
     let fills_host = curve.mean(|step| Some(host_of(step, of)?.cpus.len() as f64)) == Some(cores as f64);
     let host = || Identity::Host { on: peak.machine.clone() };
@@ -121,7 +121,7 @@ fn all_cores(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding
         .held_by(Identity::Processes(of.clone()))
         .busy(share)
         .about(fills_host.then(host))
-        .seeing(cpu_busy(curve, of, Busy::Cores { share, cores }))
+        .seeing(cores_busy(curve, of))
 }
 
 fn one_thread(curve: &Curve, of: &Processes, peak: &Group, share: f64) -> Finding {
@@ -272,18 +272,23 @@ fn likelier_in_turn(curve: &Curve, of: &Processes, threads: usize, runnable: f64
 pub(super) fn few_at_a_time(curve: &Curve) -> Option<Finding> {
     let of = waiting::served_by(curve)?;
     let at_a_time = waiting::at_a_time(curve)? - hops::elsewhere(curve);
-    let (peak, computing) = (curve.group(&of)?, curve.group_mean(&of, |group| group.cores));
+    let computing = curve.group_mean(&of, |group| group.cores);
     let few = at_a_time >= waiting::ABOUT_ONE.end && computing >= COMPUTE * at_a_time;
     if !few || !waiting::waits_for_nothing_busy(curve) {
         return None;
     }
-    let (cores, share) = (peak.allowed_count() as u64, curve.group_mean(&of, Group::busy));
     let pool = Finding::new(ResourceKind::WorkerPool, LIKELY).held_by(Identity::Processes(of.clone()));
     let found = Finding::new(ResourceKind::SingleThread, LIKELY)
         .held_by(Identity::Thread(of.clone()))
         .or(pool.explanation((1.0 - LIKELY.share()) * COMPUTE))
-        .seeing(cpu_busy(curve, &of, Busy::Cores { share, cores }));
+        .seeing(cores_busy(curve, &of));
     Some(waiting::by_little(curve, at_a_time).into_iter().fold(found, Finding::seeing))
+}
+
+/// How much of all that they may use processes do.
+pub(super) fn cores_busy(curve: &Curve, of: &Processes) -> Seen {
+    let cores = curve.group(of).map_or(0, |group| group.allowed_count() as u64);
+    cpu_busy(curve, of, Busy::Cores { share: curve.group_mean(of, Group::busy), cores })
 }
 
 fn cpu_busy(curve: &Curve, of: &Processes, busy: Busy) -> Seen {

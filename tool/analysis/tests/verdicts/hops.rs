@@ -1,7 +1,7 @@
 //! Requests outstanding between tiers: the holder is the tier at which they queue.
 
 use analysis::counters::{Hop, Role, ServerAddress, ThreadState};
-use analysis::run::{Bottleneck, Evidence, HopEvidence, Identity, ResourceKind};
+use analysis::run::{Bottleneck, Cause, Evidence, HopEvidence, Identity, ResourceKind};
 
 use super::lab::{Lab, conclude, server, sweep};
 
@@ -604,4 +604,27 @@ fn a_short_listen_queue_before_full_workers_is_not_what_stops_it() {
     let kinds = kinds(&found);
     assert!(kinds.contains(&ResourceKind::WorkerPool), "{found:#?}");
     assert!(found.kind == ResourceKind::WorkerPool || found.confidence.share() < 0.6, "{found:#?}");
+}
+
+#[test]
+fn addresses_that_are_too_many_to_watch_are_told_where_most_were_left_out() {
+    let lab = idle_front();
+    let mut observed = lab.observed();
+    for step in &mut observed {
+        let users = step.step.users;
+        for sample in &mut step.counters {
+            sample.hops = Some(vec![users_hop(users), hop(Some(BEHIND), &[FRONT], 1, 1)]);
+            sample.hops_left_out = u64::from(users / 8);
+        }
+    }
+    let found = conclude(&observed, &lab.context);
+    let told = found.warnings.iter().find_map(|warning| match &warning.cause {
+        Cause::AddressesLeftOut { users, addresses, of, .. } => Some((*users, *addresses, *of)),
+        _ => None,
+    });
+    let most = observed.iter().map(|step| step.step.users).max().unwrap_or_default();
+    let left_out = u64::from(most / 8);
+    assert_eq!(told, Some((most, left_out, left_out + 2)));
+    let warned = conclude(&lab.observed(), &lab.context).warnings;
+    assert!(!warned.iter().any(|warning| matches!(warning.cause, Cause::AddressesLeftOut { .. })));
 }

@@ -77,6 +77,60 @@ fn threads_that_use_all_their_cores_are_cpu() {
 }
 
 #[test]
+fn processors_that_a_scheduler_leaves_idle_for_moments_are_weighed_with_what_requests_do() {
+    // Two processors that are busy for 87 % of the time from two users on.
+    let crowded = |demand_us: f64, alone_us: f64| {
+        let lab = sweep().tier(server("go").demand_us(demand_us).threads(8).cpus(&[0, 1]));
+        let most_per_s = 0.87 * 2e6 / demand_us;
+        let observed: Vec<_> = [1, 2, 4, 8, 16, 32, 64]
+            .into_iter()
+            .zip(0..)
+            .map(|(users, index)| {
+                lab.step(index, users, most_per_s.min(f64::from(users) * 1e6 / alone_us), 1.0)
+            })
+            .collect();
+        conclude(&observed, &Context { rest: lab.rest(), ..lab.context.clone() })
+    };
+    let found = crowded(5_000.0, 5_050.0);
+    assert_eq!((kind(&found), holder(&found)), (ResourceKind::Cpu, "go (pid 812)"), "{found:#?}");
+    assert_eq!(sure(&found), Sure::Fairly);
+    assert!(found.verdict.bottleneck.utilization.unwrap() < 0.9);
+    let elsewhere = crowded(5_000.0, 6_000.0);
+    assert_eq!(
+        kind(&elsewhere),
+        ResourceKind::Unknown,
+        "a request also waits for something else: {elsewhere:#?}"
+    );
+}
+
+#[test]
+fn requests_that_compute_for_longer_beside_others_may_wait_for_something_else() {
+    // One user alone computes for 3 of 5 ms. Where threads share cores it is 5 ms, and two processors are busy for 87 %.
+    let of = |demand_us| sweep().tier(server("go").demand_us(demand_us).threads(8).cpus(&[0, 1]));
+    let (alone, beside) = (of(3_000.0), of(5_000.0));
+    let alone = alone.step(0, 1, 1e6 / 5_050.0, 1.0);
+    let many = [2, 4, 8, 16, 32, 64].into_iter().zip(1..);
+    let many = many.map(|(users, index)| beside.step(index, users, 348.0, 1.0));
+    let observed: Vec<_> = [alone].into_iter().chain(many).collect();
+    let found = conclude(&observed, &Context { rest: beside.rest(), ..beside.context.clone() });
+    assert_eq!(kind(&found), ResourceKind::Unknown, "{found:#?}");
+}
+
+#[test]
+fn processors_are_not_named_where_a_quota_has_less_room() {
+    let lab = sweep().tier(server("go").demand_us(5_000.0).threads(8).cpus(&[0, 1]).quota(1.8, "/box"));
+    let steps = [1, 2, 4, 8, 16, 32, 64].into_iter().zip(0..);
+    let mut observed: Vec<_> = steps
+        .map(|(users, index)| lab.step(index, users, 330_f64.min(f64::from(users) * 1e6 / 5_050.0), 1.0))
+        .collect();
+    let processes =
+        observed.iter_mut().flat_map(|step| &mut step.counters).flat_map(|seen| &mut seen.processes);
+    processes.filter_map(|process| process.cpu_quota.as_mut()).for_each(|quota| quota.throttled_periods = 0);
+    let found = conclude(&observed, &Context { rest: lab.rest(), ..lab.context.clone() });
+    assert_eq!(kind(&found), ResourceKind::Unknown, "{found:#?}");
+}
+
+#[test]
 fn threads_that_take_turns_are_like_a_single_thread() {
     let found = sweep().tier(server("python3").demand_us(500.0).taking_turns(8)).conclude();
     assert_eq!((kind(&found), holder(&found)), (ResourceKind::SingleThread, "python3 (pid 812)"));

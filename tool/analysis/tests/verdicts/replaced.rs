@@ -1,6 +1,7 @@
-//! A server that ended while it was measured, and was started anew.
+//! A server, or a tier behind it, that ended while it was measured, and was started anew.
 
 use analysis::conclude::Context;
+use analysis::counters::Role;
 use analysis::resources::Replacement;
 use analysis::run::{Processes, WarningKind};
 
@@ -31,4 +32,25 @@ fn a_server_that_was_replaced_meanwhile_is_told_with_both() {
     );
     let found = conclude(&steps, &lab.context);
     assert!(!found.warnings.iter().any(|warning| warning.kind == WarningKind::Changed));
+}
+
+#[test]
+fn every_tier_behind_that_was_replaced_is_told_as_one() {
+    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0);
+    let tier = |name: &str, pid| Processes {
+        role: Role::Downstream,
+        name: name.into(),
+        pid: Some(pid),
+        processes: 1,
+        on: None,
+    };
+    let one =
+        |name| Replacement { before: tier(name, 912), after: tier(name, 950), at_us: u64::MAX, times: 2 };
+    let replaced = vec![one("cache"), one("postgres")];
+    let found = conclude(&lab.observed(), &Context { replaced, ..lab.context.clone() });
+    let changed = found.warnings.iter().filter(|warning| warning.kind == WarningKind::Changed);
+    let texts: Vec<&str> = changed.map(|warning| warning.text.as_str()).collect();
+    let [cache, postgres] = texts.as_slice() else { panic!("{texts:?}") };
+    assert!(cache.starts_with("cache (pid 912), a tier behind the server, ended"), "{cache}");
+    assert!(postgres.contains("postgres (pid 950) has served since (the first of 2 times)"), "{postgres}");
 }

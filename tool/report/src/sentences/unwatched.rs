@@ -9,6 +9,7 @@ use analysis::run::{
 
 use super::holders::{named_on, server_address};
 use crate::number::{count, time};
+use crate::words::users;
 
 /// The reason why the server's processes could not be watched, as a part of a sentence.
 pub(crate) fn server(reason: &ServerUnwatched) -> String {
@@ -103,6 +104,24 @@ pub(crate) fn tiers(on: &HostName, addresses: &[ServerAddress]) -> String {
          container. Run {} as root{flag} to see what they do.",
         listed(addresses),
         observer(on)
+    )
+}
+
+/// How many addresses of tiers are more than can be watched at a time: a sentence.
+pub(crate) fn addresses(on: &HostName, number: u32, left_out: u64, of: u64) -> String {
+    let whose = on.as_ref().map_or_else(
+        || "the server and the tiers behind it".to_owned(),
+        |host| format!("the watched processes on {host}"),
+    );
+    let which = match left_out {
+        1 => "the least used one was".to_owned(),
+        many => format!("the {} least used were", count(many)),
+    };
+    format!(
+        "Of the {} addresses that {whose} serve or call, {which} not watched at {}: whether requests wait there is not \
+         known.",
+        count(of),
+        users(number)
     )
 }
 

@@ -1,5 +1,6 @@
 //! Sentences that warn.
 
+use analysis::counters::Role;
 use analysis::run::{
     Cause, DatabaseTrouble, FewerUsers, ListenQueue, Processes, Replaced, Replicate, ServerUnwatched, Shares,
 };
@@ -24,6 +25,9 @@ pub(crate) fn warning(cause: &Cause) -> String {
         Cause::NotWatched { reason } => not_watched(reason),
         Cause::SocketsUnread { on, reason, others } => unwatched::sockets(on, reason, *others),
         Cause::TiersNotWatched { on, addresses } => unwatched::tiers(on, addresses),
+        Cause::AddressesLeftOut { on, users, addresses, of } => {
+            unwatched::addresses(on, *users, *addresses, *of)
+        }
         Cause::AgentTrouble { host, trouble } => unwatched::agent(host, trouble),
         Cause::DatabaseTrouble { database, reason } => database_trouble(database, reason),
         Cause::DatabaseIdle { database } => database_idle(database),
@@ -88,8 +92,9 @@ fn stalled(number: u32, completed: u64, stalled_s: f64) -> String {
 fn replaced(before: &Processes, after: &Processes, number: Option<u32>, times: u64) -> String {
     let at = number.map_or_else(String::new, |number| format!(" at {}", users(number)));
     let in_all = if times > 1 { format!(" (the first of {} times)", count(times)) } else { String::new() };
+    let what = if before.role == Role::Downstream { ", a tier behind the server," } else { "" };
     format!(
-        "{} ended while it was measured{at}, and {} has served since{in_all}: figures from before and after are of different \
+        "{}{what} ended while it was measured{at}, and {} has served since{in_all}: figures from before and after are of different \
          processes. Look for what ended it, and measure again.",
         processes(before),
         processes(after)

@@ -1,6 +1,6 @@
 //! Doubts, warnings and limits to come, one of each kind.
 
-use analysis::counters::ServerAddress;
+use analysis::counters::{Role, ServerAddress};
 use analysis::run::*;
 use analysis::ticks::ErrorCounts;
 
@@ -42,7 +42,7 @@ pub(super) fn doubts() -> Vec<Doubt> {
         Changed { users: 8, before_per_s: 29_200.0, after_per_s: 9_600.0, course: course() },
         Little { users: 8, gap: 0.12 },
         IdleUsers { users: 8, share: 0.2 },
-        NotConfirmed { processes: nginx() },
+        NotConfirmed(nginx().into()),
         Undecided {
             best: explanation(ResourceKind::Lock, Some(1), 0.46),
             next: Some(explanation(ResourceKind::WorkerPool, Some(2), 0.31)),
@@ -85,6 +85,9 @@ pub(super) fn causes() -> Vec<Cause> {
         ServerReplaced { before: nginx(), after: restarted(), users: Some(8), times: 1 },
         ServerReplaced { before: nginx(), after: restarted(), users: None, times: 3 },
         ServerReplaced { before: far(nginx()), after: far(restarted()), users: Some(8), times: 1 },
+        ServerReplaced { before: behind(nginx()), after: behind(restarted()), users: Some(8), times: 1 },
+        AddressesLeftOut { on: None, users: 64, addresses: 16, of: 80 },
+        AddressesLeftOut { on: Some("far".into()), users: 64, addresses: 1, of: 65 },
         RequestsFailed { first_users: Some(8), errors: failures(), statuses: vec![(500, 12), (404, 3)] },
         RequestsFailed { first_users: None, errors: failures(), statuses: Vec::new() },
         TooUneven { users: 64 },
@@ -187,6 +190,10 @@ fn sockets_unread() -> Vec<Cause> {
 
 fn far(processes: Processes) -> Processes {
     Processes { on: Some("far".into()), ..processes }
+}
+
+fn behind(processes: Processes) -> Processes {
+    Processes { role: Role::Downstream, ..processes }
 }
 
 fn restarted() -> Processes {
