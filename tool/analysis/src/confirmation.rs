@@ -12,8 +12,8 @@
 //! SOSP 2015) turned round, for programs that cannot be changed: they speed a line of code up by slowing all others down.
 //!
 //! What goes on while processes are stopped shows in no tier: a device, a timer, a quota, another host, or shared processors
-//! whose time the other tiers use up. Two of these have a limit that can be lowered by a tenth in place of that: the processor
-//! time that processes may use, and the rate of a link ([`SlowedBy`]). It is the limit that is lowered and never what is used:
+//! whose time the other tiers use up. Two of these have a limit that can be lowered by a tenth in place of that: a CPU quota and
+//! the rate of a link ([`SlowedBy`]). It is the limit that is lowered and never what is used:
 //! by the utilisation law (X = U / D) throughput follows whatever is held below what a tier uses, the bottleneck or not. So the
 //! share is that of the limit, and a limit with more slack than it lost has elasticity 0.
 
@@ -123,7 +123,7 @@ pub fn confirm(verdict: &mut Verdict, trial: &Trial) -> Confirmation {
         }
         ConfirmationAnswer::Found(tier) => found(&mut verdict.bottleneck, tier),
         // It says nothing of what goes on while processes are stopped, and all of a limit that was lowered.
-        ConfirmationAnswer::Nothing => weigh(&mut verdict.bottleneck, &with_lower_limit(&tiers)),
+        ConfirmationAnswer::Nothing => refuted(&mut verdict.bottleneck, &with_lower_limit(&tiers)),
         ConfirmationAnswer::Shared | ConfirmationAnswer::Open => {}
     }
     Confirmation { users, elapsed_s, tiers, left_alone: left_alone.clone(), answer }
@@ -186,7 +186,7 @@ fn with_lower_limit(tiers: &[SlowedTier]) -> Vec<SlowedTier> {
 fn tells(by: SlowedBy, kind: ResourceKind) -> bool {
     match by {
         SlowedBy::Stopping => kind != ResourceKind::CpuQuota,
-        SlowedBy::Quota => matches!(kind, ResourceKind::CpuQuota | ResourceKind::Cpu),
+        SlowedBy::Quota => kind == ResourceKind::CpuQuota,
         SlowedBy::Rate => kind == ResourceKind::Network,
     }
 }
@@ -205,6 +205,14 @@ fn share_of(bottleneck: &Bottleneck, processes: &Processes) -> f64 {
 /// Names the tier that throughput follows where nothing was named.
 fn found(bottleneck: &mut Bottleneck, tier: &Slowable) {
     bottleneck.identity.get_or_insert_with(|| tier.identity());
+}
+
+/// Makes limits that may be lower without harm as improbable as that shows, and what is most probable then the verdict.
+fn refuted(bottleneck: &mut Bottleneck, limits: &[SlowedTier]) {
+    if !limits.is_empty() && bottleneck.kind != ResourceKind::Unknown {
+        weigh(bottleneck, limits);
+        most_probable_first(bottleneck);
+    }
 }
 
 /// Says what is most probable now, and as an alternative what was said before.
@@ -462,8 +470,37 @@ mod tests {
         let lower = slowed(tier("back"), SlowedBy::Quota, 0.0);
         let shown = confirm(&mut verdict, &trial_of(vec![stopped("front", 0.0), lower]));
         assert_eq!(shown.answer, ConfirmationAnswer::Nothing);
-        assert!(verdict.bottleneck.confidence < Probability::new(0.1), "{verdict:?}");
-        assert!(verdict.bottleneck.alternatives[0].probability > Probability::new(0.6), "{verdict:?}");
+        // So it is what it may be else.
+        let Bottleneck { kind, identity, confidence, alternatives, .. } = &verdict.bottleneck;
+        assert_eq!((*kind, identity), (ResourceKind::WorkerPool, &Some(Identity::Processes(tier("back")))));
+        assert!(*confidence > Probability::new(0.6), "{verdict:?}");
+        assert_eq!(alternatives[0].kind, ResourceKind::CpuQuota);
+        assert!(alternatives[0].probability < Probability::new(0.1), "{verdict:?}");
+    }
+
+    /// A full processor of the same processes would show in a lower quota as well, and a lock behind it would not.
+    #[test]
+    fn a_lower_quota_tells_nothing_of_full_processors() {
+        let mut verdict = verdict_of("back");
+        verdict.bottleneck.kind = ResourceKind::Cpu;
+        let lower = slowed(tier("back"), SlowedBy::Quota, 0.1);
+        let shown = confirm(&mut verdict, &trial_of(vec![stopped("front", 0.0), lower]));
+        assert_ne!(shown.answer, ConfirmationAnswer::Confirmed);
+        assert!((verdict.bottleneck.confidence.share() - 0.6).abs() < 1e-9, "{verdict:?}");
+    }
+
+    #[test]
+    fn a_link_that_may_be_slower_without_harm_is_no_longer_the_verdict() {
+        let identity = Identity::Link { name: "eth0".into(), on: None };
+        let mut verdict = verdict_of("front");
+        verdict.bottleneck.kind = ResourceKind::Network;
+        verdict.bottleneck.identity = Some(identity.clone());
+        verdict.bottleneck.alternatives = vec![explanation("front", 0.3)];
+        let lower = slowed(Slowable::of(&identity).unwrap(), SlowedBy::Rate, 0.0);
+        let shown = confirm(&mut verdict, &trial_of(vec![stopped("front", 0.0), lower]));
+        assert_eq!(shown.answer, ConfirmationAnswer::Nothing);
+        assert_eq!(verdict.bottleneck.identity, Some(Identity::Processes(tier("front"))));
+        assert_eq!(verdict.bottleneck.alternatives[0].identity, Some(identity));
     }
 
     /// What is stopped for a part of the time spends its quota all the same.

@@ -37,7 +37,8 @@ pub struct Counters {
     pub pressure: Pressure,
     /// Memory of the host.
     pub memory: Memory,
-    /// Limits on the memory of the server and of the tiers behind it; `None` where this sample did not look at them.
+    /// Limits on the memory of the server and of the tiers behind it; `None` where this sample did not look at them, or could not
+    /// read any.
     pub memory_limits: Option<Vec<MemoryLimit>>,
     /// What limits connections in the generator's network namespace, and in the server's if that is another; `None` where
     /// this sample did not look at it.

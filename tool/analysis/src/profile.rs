@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::{
     host::{HostProfile, profile},
     off_cpu::{ThreadSeen, ThreadsSeen, TierSeen},
-    tree::{Node, Tree, tree},
+    tree::{Node, tree},
     unwound::{Registers, Snapshot, StackEnd, Unwinder, Unwound},
 };
 use crate::run::{Function, HotFunction, Processes, ProfileTrouble, Stack, TierProfile};

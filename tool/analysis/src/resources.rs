@@ -58,6 +58,8 @@ pub struct Usage {
     pub ports: Option<PortUse>,
     /// Limits on memory.
     pub memory_limits: Vec<MemoryUse>,
+    /// The hosts, or the containers, whose limits on memory could be read: others there have none.
+    pub memory_known_on: Vec<HostName>,
     /// Waits for locks in the database, if one was watched.
     pub locks: Option<LockUse>,
     /// What went on while nothing was answered, what tells most first.
@@ -149,6 +151,7 @@ fn of_counters(counters: &[Counters], window: (u64, u64)) -> Usage {
         tracked: connection_limits::tracked(&samples),
         ports: connection_limits::ports(&samples),
         memory_limits,
+        memory_known_on: if memory_limit::are_known(&samples) { vec![None] } else { Vec::new() },
         locks: None,
         meanwhile: Vec::new(),
         hosts: vec![host],

@@ -12,7 +12,8 @@ pub(crate) fn note(known: &mut Known, event: &Event) -> bool {
         | Event::Redirected { .. }
         | Event::NothingToKeep { .. }
         | Event::DatabaseUnwatched { .. }
-        | Event::SocketsUnread { .. } => {
+        | Event::SocketsUnread { .. }
+        | Event::NotPutBack(_) => {
             return true;
         }
         Event::StepBegun { users, purpose, time } => {

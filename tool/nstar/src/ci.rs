@@ -2,12 +2,14 @@
 
 use std::{fs::OpenOptions, io::ErrorKind};
 
-use analysis::{contrast::GateVerdict, run::Run};
+use analysis::run::Run;
 use report::gates::{self, HeldGate};
 
 use crate::{
-    exit::Failure,
+    exit::{self, Failure},
     flags::{CiFiles, Output},
+    gate::Gate,
+    interrupt::Interrupt,
     output,
 };
 
@@ -15,12 +17,13 @@ use crate::{
 #[derive(Debug)]
 pub struct CiReport<'a> {
     files: &'a CiFiles,
+    gates: &'a [Gate],
     held: Vec<HeldGate>,
 }
 
 impl<'a> CiReport<'a> {
     /// Fails unless both files can be written, so that minutes of work are not lost after it.
-    pub fn plan(files: &'a CiFiles) -> Result<Self, Failure> {
+    pub fn plan(files: &'a CiFiles, show: &'a Output) -> Result<Self, Failure> {
         if let Some(path) = &files.markdown {
             match OpenOptions::new().append(true).open(path) {
                 Ok(_) => {}
@@ -32,19 +35,39 @@ impl<'a> CiReport<'a> {
             }
         }
         files.junit.as_deref().map(output::check_writable).transpose()?;
-        Ok(Self { files, held: Vec::new() })
+        Ok(Self { files, gates: &show.gates, held: Vec::new() })
     }
 
     /// Appends a run to the summary, and writes its gates and those before. `file` tells it from other runs of the command;
     /// it is empty where there is one.
-    pub fn add(&mut self, run: &Run, file: &str, show: &Output) -> Result<(), Failure> {
-        let failed = output::failure(run);
-        let held = show.gates.iter().map(|gate| HeldGate { file: file.to_owned(), ..gate.held(run) });
-        let held: Vec<HeldGate> = held.map(|gate| undecided_if(failed.as_deref(), gate)).collect();
+    pub fn add(&mut self, run: &Run, file: &str, interrupt: &Interrupt) -> Result<(), Failure> {
+        let held = match undecided(run, interrupt) {
+            Some(why) => self.each(file, |gate| gate.undecided(&why)),
+            None => self.each(file, |gate| gate.held(run)),
+        };
         if let Some(path) = &self.files.markdown {
             output::append_to_file(path, &gates::markdown(run, file, &held))?;
         }
         self.held.extend(held);
+        self.write()
+    }
+
+    /// Writes the gates of a run that was to be made and is none, and those before.
+    pub fn fail(&mut self, file: &str, failure: &Failure) {
+        let why = format!("the run failed: {failure}");
+        let held = self.each(file, |gate| gate.undecided(&why));
+        self.held.extend(held);
+        // The failure is what the command ends with.
+        if let Err(other) = self.write() {
+            exit::warn(other);
+        }
+    }
+
+    fn each(&self, file: &str, of: impl Fn(&Gate) -> HeldGate) -> Vec<HeldGate> {
+        self.gates.iter().map(|gate| HeldGate { file: file.to_owned(), ..of(gate) }).collect()
+    }
+
+    fn write(&self) -> Result<(), Failure> {
         match &self.files.junit {
             Some(path) => output::write_file(path, &gates::junit(&self.held)),
             None => Ok(()),
@@ -52,14 +75,10 @@ impl<'a> CiReport<'a> {
     }
 }
 
-/// The gate, on which a run that failed decides nothing.
-fn undecided_if(failed: Option<&str>, gate: HeldGate) -> HeldGate {
-    match failed {
-        Some(why) => HeldGate {
-            verdict: GateVerdict::NotDecided,
-            found: format!("the run failed: {}", report::printable(why)),
-            ..gate
-        },
-        None => gate,
+/// Why a run decides nothing, as its exit code says.
+fn undecided(run: &Run, interrupt: &Interrupt) -> Option<String> {
+    match interrupt.signal() {
+        Some(_) => Some("the run was interrupted".to_owned()),
+        None => output::failure(run).map(|why| format!("the run failed: {why}")),
     }
 }

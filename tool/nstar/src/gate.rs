@@ -51,6 +51,16 @@ impl Gate {
             found: number.map_or_else(lacking, |found| format!("found {}", self.metric.unit().ascii(found))),
         }
     }
+
+    /// The gate on a run that decides nothing, for this reason.
+    pub fn undecided(&self, why: &str) -> HeldGate {
+        HeldGate {
+            file: String::new(),
+            text: self.text.clone(),
+            verdict: GateVerdict::NotDecided,
+            found: report::printable(why).into(),
+        }
+    }
 }
 
 impl FromStr for Gate {

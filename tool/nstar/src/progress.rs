@@ -5,7 +5,7 @@ use std::time::Duration;
 use experiment::{progress::Event as Around, run::AGAIN_MAX};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use report::{printable, progress};
-use sweep::progress::{Event, Listener};
+use sweep::progress::{Event, Listener, NotPutBack};
 
 use crate::{exit, output};
 
@@ -64,6 +64,10 @@ impl Listener for Progress {
         let passes = matches!(event, Event::StepBegun { .. });
         let is_for_views =
             matches!(event, Event::UnderWay(_) | Event::SoFar(_) | Event::Resources { .. } | Event::Searched);
+        // Told whatever is wanted: nobody else can mend it.
+        if let (Progress::Silent, Event::NotPutBack(_)) = (&*self, event) {
+            exit::say(&words(event));
+        }
         // A log wants no lines that are soon out of date.
         if !(is_for_views || passes && matches!(self, Progress::Lines)) {
             self.show(&words(event), passes);
@@ -121,6 +125,10 @@ pub fn words(event: &Event) -> String {
         Event::TellingApart { users } => progress::telling_apart(*users),
         Event::Profiling { users } => progress::profiling(*users),
         Event::Slowing { tier } => progress::slowing(tier),
+        Event::NotPutBack(NotPutBack::Quota { file, held }) => progress::quota_not_put_back(file, held),
+        Event::NotPutBack(NotPutBack::Rate { interface, command }) => {
+            progress::rate_not_put_back(interface, command)
+        }
         Event::UnderWay(_) | Event::SoFar(_) | Event::Resources { .. } | Event::Searched => String::new(),
     }
 }

@@ -99,6 +99,7 @@ impl View {
                 | Event::Redirected { .. }
                 | Event::NothingToKeep { .. }
                 | Event::DatabaseUnwatched { .. }
+                | Event::NotPutBack(_)
         )
     }
 }

@@ -16,13 +16,13 @@ use crate::proc::process::{self, Cgroups};
 use crate::sampler::cgroup::{Membership, ancestors};
 use crate::topology::process_tree::INIT;
 
-/// The CPU quota of processes, or the place where they may be given one, that slows nobody else.
+/// The CPU quota of processes that slows nobody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuLimit {
     directory: PathBuf,
     version: Version,
-    /// Processor time in each period, microseconds; `None` without a limit.
-    quota_us: Option<u64>,
+    /// Processor time in each period, microseconds.
+    quota_us: u64,
     period_us: u64,
 }
 
@@ -33,16 +33,16 @@ enum Version {
 }
 
 impl CpuLimit {
-    /// The tightest limit on these processes, or where there is none their own cgroup.
+    /// The tightest limit on these processes.
     ///
     /// # Errors
-    /// The reason to leave it alone: others are in that cgroup too, or this process may not write it.
+    /// The reason to leave it alone: there is none any longer, others are in that cgroup too, or this process may not write it.
     pub fn of_only(paths: &KernelPaths, pids: &[Pid]) -> Result<Self, LeftAloneReason> {
         // What has ended meanwhile is in no cgroup.
         let is_there = |pid: &&Pid| !read_or_empty(&paths.process(**pid).join("cgroup")).is_empty();
         let mut of_each = pids.iter().filter(is_there).map(|pid| Self::tightest(paths, *pid));
-        let first = of_each.next().ok_or(LeftAloneReason::Ended)?.ok_or(LeftAloneReason::QuotaShared)?;
-        let is_one = of_each.all(|other| other.as_ref() == Some(&first));
+        let first = of_each.next().ok_or(LeftAloneReason::Ended)??;
+        let is_one = of_each.all(|other| other.as_ref() == Ok(&first));
         if !is_one || !first.holds_only(paths, pids) {
             return Err(LeftAloneReason::QuotaShared);
         }
@@ -63,11 +63,9 @@ impl CpuLimit {
 
     /// What the file holds.
     pub fn text(&self) -> String {
-        match (self.version, self.quota_us) {
-            (Version::One, Some(quota)) => quota.to_string(),
-            (Version::One, None) => "-1".to_owned(),
-            (Version::Two, Some(quota)) => format!("{quota} {}", self.period_us),
-            (Version::Two, None) => format!("max {}", self.period_us),
+        match self.version {
+            Version::One => self.quota_us.to_string(),
+            Version::Two => format!("{} {}", self.quota_us, self.period_us),
         }
     }
 
@@ -76,9 +74,9 @@ impl CpuLimit {
         Self::read_in(&self.directory, self.version).as_ref() == Some(self)
     }
 
-    /// The processors that it is worth; `None` without a limit.
-    pub fn cores(&self) -> Option<f64> {
-        self.quota_us.map(|quota| quota as f64 / self.period_us as f64)
+    /// The processors that it is worth.
+    pub fn cores(&self) -> f64 {
+        self.quota_us as f64 / self.period_us as f64
     }
 
     /// How often processor time is handed out.
@@ -86,28 +84,28 @@ impl CpuLimit {
         Duration::from_micros(self.period_us)
     }
 
-    /// The same with a limit worth so many processors.
+    /// The same, lower by this share of it, 0 to 1.
     #[must_use]
-    pub fn with_cores(&self, cores: f64) -> Self {
-        Self { quota_us: Some((cores * self.period_us as f64).round() as u64), ..self.clone() }
+    pub fn lower_by(&self, share: f64) -> Self {
+        Self { quota_us: (self.quota_us as f64 * (1.0 - share)).round() as u64, ..self.clone() }
     }
 
-    fn tightest(paths: &KernelPaths, pid: Pid) -> Option<Self> {
+    fn tightest(paths: &KernelPaths, pid: Pid) -> Result<Self, LeftAloneReason> {
         let membership = Membership::of(paths, pid);
         let Cgroups { unified, cpu, .. } = membership.read();
         let unified_mounts = membership.unified_mounts();
         let mounts = ["cpu,cpuacct", "cpu"].map(|name| membership.controller(name));
         let mut all = Self::around(unified.as_deref(), &unified_mounts, Version::Two);
         all.extend(Self::around(cpu.as_deref(), &mounts, Version::One));
-        let cores = |limit: &Self| limit.cores().unwrap_or(f64::INFINITY);
         // The nearest of those that are worth the same.
-        let found = all.into_iter().min_by(|one, other| cores(one).total_cmp(&cores(other)))?;
+        let found = all.into_iter().min_by(|one, other| one.cores().total_cmp(&other.cores()));
+        let found = found.ok_or(LeftAloneReason::ChangedByOthers)?;
         // A container's root may have a limit, which is everybody's.
         let is_root = unified_mounts.iter().chain(&mounts).any(|mount| *mount == found.directory);
-        (!is_root).then_some(found)
+        if is_root { Err(LeftAloneReason::QuotaShared) } else { Ok(found) }
     }
 
-    /// Those of a group and of the ones around it, the nearest first.
+    /// Those of a group and of the ones around it that limit anything, the nearest first.
     fn around(path: Option<&str>, mounts: &[PathBuf], version: Version) -> Vec<Self> {
         let groups = path.into_iter().flat_map(ancestors);
         let directories = groups.flat_map(|path| mounts.iter().map(move |mount| mount.join(path)));
@@ -124,10 +122,8 @@ impl CpuLimit {
                 (quota.to_owned(), period.to_owned())
             }
         };
-        let quota_us = match quota.trim() {
-            "max" | "-1" => None,
-            number => Some(number.parse().ok()?),
-        };
+        // Without a limit it is no number from 0 on: `max`, or -1 in version 1.
+        let quota_us = quota.trim().parse().ok()?;
         let period_us = period.trim().parse().ok().filter(|period| *period > 0)?;
         Some(Self { directory: directory.to_owned(), version, quota_us, period_us })
     }
@@ -173,7 +169,7 @@ mod tests {
     use super::*;
     use crate::sampler::cgroup::fake::{PID, Tree};
 
-    fn found(tree: &Tree, pids: &[Pid]) -> Result<(String, Option<f64>), LeftAloneReason> {
+    fn found(tree: &Tree, pids: &[Pid]) -> Result<(String, f64), LeftAloneReason> {
         let limit = CpuLimit::of_only(&tree.paths(), pids)?;
         assert!(limit.is_set(), "{limit:?}");
         let below = limit.file().strip_prefix(tree.paths().cgroup).unwrap().display().to_string();
@@ -195,23 +191,23 @@ mod tests {
         started_by(&tree, 9, 8);
         started_by(&tree, 8, PID);
         // One of them started 8, which started 9.
-        assert_eq!(found(&tree, &[PID]), Ok(("slice/web/cpu.max".into(), Some(0.2))));
+        assert_eq!(found(&tree, &[PID]), Ok(("slice/web/cpu.max".into(), 0.2)));
+        let limit = CpuLimit::of_only(&tree.paths(), &[PID]).unwrap();
+        assert_eq!((limit.text().as_str(), limit.period()), ("20000 100000", Duration::from_millis(100)));
+        let lower = limit.lower_by(0.1);
+        assert_eq!((lower.text().as_str(), lower.is_set()), ("18000 100000", false));
         started_by(&tree, 8, 1);
         assert_eq!(found(&tree, &[PID]), Err(LeftAloneReason::QuotaShared));
     }
 
     #[test]
-    fn without_a_limit_it_is_their_own_group() {
+    fn processes_without_a_limit_are_given_none() {
         let tree = Tree::new("0::/slice/web\n");
         tree.file("cg/slice/web/cpu.max", "max 50000\n");
         tree.file("cg/slice/web/cgroup.procs", "7\n");
         tree.file("cg/slice/cpu.max", "max 100000\n");
         tree.file("cg/slice/cgroup.procs", "");
-        assert_eq!(found(&tree, &[PID]), Ok(("slice/web/cpu.max".into(), None)));
-        let limit = CpuLimit::of_only(&tree.paths(), &[PID]).unwrap();
-        assert_eq!((limit.text().as_str(), limit.period()), ("max 50000", Duration::from_millis(50)));
-        let lower = limit.with_cores(1.8);
-        assert_eq!((lower.text().as_str(), lower.is_set()), ("90000 50000", false));
+        assert_eq!(found(&tree, &[PID]), Err(LeftAloneReason::ChangedByOthers));
     }
 
     #[test]
@@ -230,11 +226,11 @@ mod tests {
         tree.file("cg/cpu/web/cpu.cfs_quota_us", "30000\n");
         tree.file("cg/cpu/web/cpu.cfs_period_us", "100000\n");
         tree.file("cg/cpu/web/cgroup.procs", "7\n");
-        assert_eq!(found(&tree, &[PID]), Ok(("cpu/web/cpu.cfs_quota_us".into(), Some(0.3))));
+        assert_eq!(found(&tree, &[PID]), Ok(("cpu/web/cpu.cfs_quota_us".into(), 0.3)));
         let limit = CpuLimit::of_only(&tree.paths(), &[PID]).unwrap();
-        assert_eq!((limit.text(), limit.with_cores(0.27).text()), ("30000".into(), "27000".into()));
+        assert_eq!((limit.text(), limit.lower_by(0.1).text()), ("30000".into(), "27000".into()));
         tree.file("cg/cpu/web/cpu.cfs_quota_us", "-1\n");
-        assert_eq!(CpuLimit::of_only(&tree.paths(), &[PID]).unwrap().text(), "-1");
+        assert_eq!(found(&tree, &[PID]), Err(LeftAloneReason::ChangedByOthers));
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Sampler {
             hops_left_out,
             pressure: self.host.pressure(),
             memory: self.host.memory(),
-            memory_limits: slow.then(|| self.memory_limits.sample(topology)),
+            memory_limits: slow.then(|| self.memory_limits.sample(topology)).flatten(),
             connection_limits: slow.then(|| self.connection_limits.sample(topology)),
             processes,
         }

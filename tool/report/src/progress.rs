@@ -1,6 +1,6 @@
 //! What happens during a run, in words for stderr, which may be any terminal or a log: ASCII alone.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
 use analysis::{
     comparison::{LeftOut, LeftOutCause},
@@ -50,6 +50,18 @@ pub fn profiling(users: u32) -> String {
 #[must_use]
 pub fn slowing(tier: &Slowable) -> String {
     format!("slowing {}, to see whether throughput follows", holders::slowable(tier))
+}
+
+/// A CPU quota that was lowered could not be put back: the file that holds it, and what it held.
+#[must_use]
+pub fn quota_not_put_back(file: &Path, held: &str) -> String {
+    format!("a CPU quota could not be put back and is still too low: write `{held}` into {}", file.display())
+}
+
+/// The rate of a link that was lowered could not be put back: its interface, and the command that does so.
+#[must_use]
+pub fn rate_not_put_back(interface: &str, command: &str) -> String {
+    format!("the rate of the link {interface} could not be put back and is still too low: run `{command}`")
 }
 
 /// A server answered the first request with a status that counts as an error. It has an address where there are several.

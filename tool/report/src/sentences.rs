@@ -17,6 +17,7 @@ mod connections;
 mod devices;
 mod doubts;
 mod experiments;
+pub(crate) mod flame;
 mod generator;
 mod hops;
 mod kernel;

@@ -212,6 +212,21 @@ fn what_fits_is_drawn_whole() {
     assert!(page.contains("The functions with the most time of their own: deflate_slow 41"), "{page}");
 }
 
+/// A file may hold stacks of which none was ever seen.
+#[test]
+fn a_tier_without_a_sample_has_no_drawing() {
+    let mut run = samples::profiles::profiled();
+    let profile = run.profile.as_mut().expect("a profile");
+    profile.off_cpu = None;
+    for tier in &mut profile.tiers {
+        tier.samples = 0;
+        tier.stacks.iter_mut().for_each(|stack| stack.samples = 0);
+    }
+    let page = html(&run).expect("renders");
+    assert!(page.contains("Where the CPU time goes") && !page.contains("NaN\""), "{page}");
+    assert!(!page.contains("class=\"scroll flame\"") && !page.contains(" 0\" role=\"img\""), "{page}");
+}
+
 #[test]
 fn where_threads_sleep_is_a_section_and_names_add_no_markup() {
     let name = "<b>\"'&";

@@ -2,10 +2,12 @@
 //!
 //! What this shows is said in [`analysis::confirmation`]. Which tiers are slowed is decided in [`choice`], by what means in
 //! [`slowing`]: by stopping processes for short slices of about a tenth of the time, by a lower CPU quota, or by a lower rate of
-//! a link. Whatever it is, it is undone, also where nstar is killed ([`stand_by`]).
+//! a link. Whatever it is, it is undone, also where nstar is killed or suspended ([`stand_by`]), and no two runs of nstar lower
+//! one limit ([`lock`]).
 
 mod choice;
 mod link;
+mod lock;
 mod quota;
 mod slowing;
 mod stand_by;
@@ -30,13 +32,13 @@ use observe::Topology;
 
 use self::{
     choice::{Choice, Chosen, choose},
-    slowing::{Means, SETTLING},
+    slowing::{Held, Means, SETTLING},
     stopping::SLICE,
 };
 use crate::{
     conclusion::mean_us,
     driver::{DriveError, Driver},
-    progress::Event,
+    progress::{Event, Listener},
     sweep::{Confirming, Stage, SweepError},
 };
 
@@ -77,7 +79,7 @@ pub(crate) fn confirm(
     for Chosen { tier, means } in chosen {
         let outcome = if !over && stage.prepare(interrupt)? {
             stage.listener.on(&Event::Slowing { tier: tier.clone() });
-            match slow(driver, &means, pace.stretch, interrupt) {
+            match slow(driver, &means, pace.stretch, interrupt, stage.listener) {
                 Err(error @ (DriveError::Again(_) | DriveError::Over(_))) => {
                     over = matches!(error, DriveError::Over(_));
                     Outcome::LeftAlone(LeftAloneReason::NoTime)
@@ -215,31 +217,53 @@ enum Outcome {
     LeftAlone(LeftAloneReason),
 }
 
-/// Measures a tier at full speed and slowed, A B B A and so on, so that drift meets both alike.
+/// Slows a tier, and tells of what could not be put back.
 fn slow(
     driver: &mut impl Driver,
     means: &Means,
     stretch: Duration,
     interrupt: &AtomicBool,
+    listener: &mut dyn Listener,
 ) -> Result<Outcome, DriveError> {
-    let (settling, stretch) = (means.settling(), means.stretch(stretch));
+    let held = match means.hold() {
+        Ok(held) => held,
+        Err(reason) => return Ok(Outcome::LeftAlone(reason)),
+    };
+    let outcome = in_blocks(driver, &held, [means.settling(), means.stretch(stretch)], interrupt);
+    if let Some(limit) = held.not_put_back() {
+        listener.on(&Event::NotPutBack(limit));
+    }
+    outcome
+}
+
+/// Measures a tier at full speed and slowed, A B B A and so on, so that drift meets both alike.
+fn in_blocks(
+    driver: &mut impl Driver,
+    held: &Held<'_>,
+    times: [Duration; 2],
+    interrupt: &AtomicBool,
+) -> Result<Outcome, DriveError> {
     let mut blocks = Vec::new();
     for _ in 0..BLOCKS {
         let mut block = Block::default();
         let mut shares = [0.0; 2];
-        add(&mut block.full, driver, [settling, stretch], interrupt)?;
+        add(&mut block.full, driver, times, interrupt)?;
         for share in &mut shares {
             if interrupt.load(Ordering::Relaxed) {
                 return Ok(Outcome::LeftAlone(LeftAloneReason::NoTime));
             }
-            let slowing = match means.start() {
+            let slowing = match held.start() {
                 Ok(slowing) => slowing,
                 Err(reason) => return Ok(Outcome::LeftAlone(reason)),
             };
-            add(&mut block.slowed, driver, [settling, stretch], interrupt)?;
-            *share = slowing.finish();
+            add(&mut block.slowed, driver, times, interrupt)?;
+            // What was over before this told it to be, as where nstar was suspended, slowed the tier for no known time.
+            let Some(lasted) = slowing.finish() else {
+                return Ok(Outcome::LeftAlone(LeftAloneReason::NoTime));
+            };
+            *share = lasted;
         }
-        add(&mut block.full, driver, [settling, stretch], interrupt)?;
+        add(&mut block.full, driver, times, interrupt)?;
         block.stopped_share = shares.iter().sum::<f64>() / 2.0;
         blocks.push(block);
     }

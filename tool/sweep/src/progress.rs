@@ -1,6 +1,6 @@
 //! What happens during a run, as it happens.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use analysis::{
     doctor::Fault,
@@ -91,6 +91,27 @@ pub enum Event {
     Slowing {
         /// The tier.
         tier: Slowable,
+    },
+    /// A limit that was lowered to slow a tier is still lower. Only whoever runs nstar can mend that.
+    NotPutBack(NotPutBack),
+}
+
+/// A limit that was lowered and could not be put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotPutBack {
+    /// A CPU quota.
+    Quota {
+        /// The file that holds it.
+        file: PathBuf,
+        /// What it held.
+        held: String,
+    },
+    /// The rate at which a link sends.
+    Rate {
+        /// Its interface.
+        interface: String,
+        /// The command of a shell that puts it back.
+        command: String,
     },
 }
 

@@ -12,10 +12,6 @@ use crate::verdict::Curve;
 /// Processes that use fewer cores and that nobody is seen to call are left out.
 const IDLE_CORES: f64 = 0.005;
 
-/// Limits on memory are looked at once a second, and are known after two looks: a step that was watched for so long had them,
-/// microseconds.
-const LOOKED_US: f64 = 2.5e6;
-
 /// The topology; `None` without steps.
 pub(super) fn topology(curve: &Curve, laws: &Laws, verdict: &Verdict, context: &Context) -> Option<Topology> {
     let star = curve.star()?;
@@ -71,7 +67,8 @@ fn tier(group: &Group, curve: &Curve, star: &Step, laws: &Laws) -> Tier {
     }
 }
 
-/// What the cgroups of processes allow them of memory, by all steps; `None` where they were not looked at for long enough.
+/// What the cgroups of processes allow them of memory, by all steps; `None` where they were not looked at for long enough, or
+/// could not be read.
 fn memory(curve: &Curve, group: &Group) -> Option<TierMemory> {
     let is_theirs =
         |limit: &&MemoryUse| limit.on == group.on && group.pids.iter().any(|pid| limit.pids.contains(pid));
@@ -79,8 +76,8 @@ fn memory(curve: &Curve, group: &Group) -> Option<TierMemory> {
     match limits.map(|limit| limit.limit_bytes).min_by(f64::total_cmp) {
         Some(bytes) => Some(TierMemory::Limited { bytes: bytes as u64 }),
         None => {
-            let looked = curve.steps().iter().any(|step| step.usage.elapsed_us >= LOOKED_US);
-            looked.then_some(TierMemory::Unlimited)
+            let is_known = curve.steps().iter().any(|step| step.usage.memory_known_on.contains(&group.on));
+            is_known.then_some(TierMemory::Unlimited)
         }
     }
 }
@@ -205,7 +202,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::resources::{Hops, Usage};
-    use crate::run::{Bottleneck, GeneratorShare, Processes};
+    use crate::run::{Bottleneck, GeneratorShare, HostName, Processes};
     use crate::verdict::Shape;
 
     fn group(role: Role, name: &str, cores: f64) -> Group {
@@ -287,16 +284,17 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_tier_is_limited_unlimited_or_not_known() {
-        let memory = |elapsed_us, limits: &[(u32, f64)]| {
+        let memory = |known_on: &[HostName], limits: &[(u32, f64)]| {
             let limit = |(pid, limit_bytes): &(u32, f64)| MemoryUse {
                 pids: vec![*pid],
                 limit_bytes: *limit_bytes,
                 ..MemoryUse::default()
             };
             let usage = Usage {
-                elapsed_us,
+                elapsed_us: 6e6,
                 groups: vec![group(Role::Server, "web", 0.5)],
                 memory_limits: limits.iter().map(limit).collect(),
+                memory_known_on: known_on.to_vec(),
                 ..Usage::default()
             };
             let step = Step { users: 4, usage, ..Step::default() };
@@ -307,9 +305,10 @@ mod tests {
             })
         };
         let limited = |bytes| Some(TierMemory::Limited { bytes });
-        assert_eq!(memory(1e6, &[(7, 2e9), (7, 1e9), (8, 5e8)]), limited(1_000_000_000));
-        assert_eq!(memory(6e6, &[(8, 5e8)]), Some(TierMemory::Unlimited));
-        assert_eq!(memory(1e6, &[]), None, "there was no time for two looks");
+        assert_eq!(memory(&[None], &[(7, 2e9), (7, 1e9), (8, 5e8)]), limited(1_000_000_000));
+        assert_eq!(memory(&[None], &[(8, 5e8)]), Some(TierMemory::Unlimited));
+        assert_eq!(memory(&[], &[]), None, "there was no time for two looks, or nothing could be read");
+        assert_eq!(memory(&[Some("db".into())], &[]), None, "that was another host");
     }
 
     #[test]

@@ -114,6 +114,11 @@ impl Aspect {
                 | Self::Users
         )
     }
+
+    /// Whether it is one of the hosts of the server and of the tiers behind it.
+    fn is_of_server_hosts(&self) -> bool {
+        matches!(self, Self::ServerProcessor | Self::ServerCores | Self::ServerMemory | Self::ServerKernel)
+    }
 }
 
 /// What differs between the runs of both sides, or among those of one.
@@ -125,7 +130,9 @@ pub(super) fn differences(before: &[Given], after: &[Given]) -> Vec<Difference> 
     let where_known = WHERE_KNOWN.into_iter().filter_map(|(aspect, read)| {
         let settings = |side: &[Given]| side.iter().filter_map(|given| read(&given.run)).collect();
         let (before, after): (Vec<Setting>, Vec<Setting>) = (settings(before), settings(after));
-        if before.is_empty() || after.is_empty() { None } else { differing(aspect, before, after) }
+        let is_told = !before.is_empty() && !after.is_empty();
+        let is_renamed = aspect.is_of_server_hosts() && differ_in_names([&before, &after]);
+        if is_told && !is_renamed { differing(aspect, before, after) } else { None }
     });
     let mut found: Vec<Difference> = always.chain(where_known).collect();
     // They change the digest of what is sent, and say more.
@@ -135,6 +142,26 @@ pub(super) fn differences(before: &[Given], after: &[Given]) -> Vec<Difference> 
     });
     found.retain(|difference| difference.aspect != Aspect::Sent || !is_told);
     found
+}
+
+/// Whether hosts have other names in some runs, as pods have at every start, and the same settings in all of them.
+fn differ_in_names(sides: [&[Setting]; 2]) -> bool {
+    let names = |setting: &Setting| match setting {
+        Setting::Each(of) => of.keys().cloned().collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    let values = |setting: &Setting| match setting {
+        Setting::Each(of) => of.values().cloned().collect::<Vec<_>>(),
+        only => vec![only.clone()],
+    };
+    let are_among = |some: &[Setting], all: &[Setting]| some.iter().all(|one| all.contains(one));
+    let is_renamed = |one: &Setting, other: &Setting| {
+        let (these, those) = (values(one), values(other));
+        let have_same = are_among(&these, &those) && are_among(&those, &these);
+        one == other || (names(one) != names(other) && have_same)
+    };
+    let all: Vec<&Setting> = sides.into_iter().flatten().collect();
+    all.windows(2).all(|pair| is_renamed(pair[0], pair[1]))
 }
 
 /// What differs between hosts and versions.
@@ -261,6 +288,24 @@ mod tests {
         let of = |db: &str| Setting::Each([("db".into(), text(db)), ("web".into(), text("a"))].into());
         let settings = (difference.before.as_slice(), difference.after.as_slice());
         assert_eq!(settings, (&[of("a")][..], &[of("b")][..]));
+        let swapped = between(
+            |run| run.server_hosts = vec![server("web", "a", 4), server("db", "b", 4)],
+            |run| run.server_hosts = vec![server("web", "b", 4), server("db", "a", 4)],
+        );
+        assert_eq!(aspects(&swapped), [&Aspect::ServerProcessor], "the names are the same");
+    }
+
+    #[test]
+    fn hosts_of_servers_under_new_names_are_the_same_where_their_settings_are() {
+        let pods: fn(&mut Run) =
+            |run| run.server_hosts = vec![server("pod-1", "a", 4), server("pod-2", "b", 8)];
+        let with = |hosts: fn(&mut Run)| between(pods, hosts);
+        let same = with(|run| run.server_hosts = vec![server("pod-3", "b", 8), server("pod-4", "a", 4)]);
+        assert_eq!(same, []);
+        let other = with(|run| run.server_hosts = vec![server("pod-3", "b", 8), server("pod-4", "c", 4)]);
+        assert_eq!(aspects(&other), [&Aspect::ServerProcessor]);
+        let fewer = with(|run| run.server_hosts = vec![server("pod-6", "a", 4)]);
+        assert_eq!(aspects(&fewer), [&Aspect::ServerProcessor, &Aspect::ServerCores]);
     }
 
     fn processes() -> Processes {
@@ -293,7 +338,9 @@ mod tests {
         let [difference] = found.as_slice() else { panic!("{found:?}") };
         let of = |cores| vec![Setting::Each([("app@web".into(), Setting::Number(cores))].into())];
         assert_eq!((&difference.before, &difference.after), (&of(1.5), &of(2.0)));
-        assert_eq!(aspects(&between(|_| {}, |run| with_quota(run, 2.0))), [&Aspect::CpuQuotas]);
+        let without = |run: &mut Run| with_memory(run, Some(TierMemory::Unlimited));
+        assert_eq!(aspects(&between(without, |run| with_quota(run, 2.0))), [&Aspect::CpuQuotas]);
+        assert_eq!(between(|_| {}, |run| with_quota(run, 2.0)), [], "no cgroup may have been read");
         let unwatched = between(
             |run| run.steps.iter_mut().for_each(|step| step.resources.clear()),
             |run| with_quota(run, 2.0),

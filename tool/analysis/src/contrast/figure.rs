@@ -93,25 +93,31 @@ pub(super) fn of_runs(runs: &[Given], at_users: Option<u32>) -> Vec<(Figure, Sam
 /// The same figures of one run on each side, with CPU time per request by the laws of the runs where both regressed it over
 /// their steps: it has an interval then, which that of a single step has not.
 pub(super) fn with_demands(
-    [before, after]: [Vec<(Figure, Samples)>; 2],
+    steps: [Vec<(Figure, Samples)>; 2],
     runs: [&Run; 2],
 ) -> [Vec<(Figure, Samples)>; 2] {
+    let of_step = |figure: &Figure, side: usize| {
+        let (_, known) = steps[side].iter().find(|(other, _)| other == figure)?;
+        known.all.first().copied().flatten()
+    };
     let demands = |figure: &Figure| {
-        let [one, other] = runs.map(|run| demand(run, figure));
-        Some([one?, other?])
+        let of = |side: usize| demand(runs[side], figure, of_step(figure, side)?.value);
+        Some([of(0)?, of(1)?])
     };
-    let replaced = |all: Vec<(Figure, Samples)>, side: usize| {
-        let of = |(figure, samples): (Figure, Samples)| match demands(&figure) {
-            Some(both) => (figure, Samples { all: vec![Some(both[side])], at_least: false }),
-            None => (figure, samples),
+    let replaced = |side: usize| {
+        let of = |(figure, known): &(Figure, Samples)| match demands(figure) {
+            Some(both) => (figure.clone(), Samples { all: vec![Some(both[side])], at_least: false }),
+            None => (figure.clone(), known.clone()),
         };
-        all.into_iter().map(of).collect()
+        steps[side].iter().map(of).collect()
     };
-    [replaced(before, 0), replaced(after, 1)]
+    [replaced(0), replaced(1)]
 }
 
-/// CPU time per request by the laws of a run. `None` for another figure, and unless every tier has an interval.
-fn demand(run: &Run, figure: &Figure) -> Option<Sample> {
+/// CPU time per request by the laws of a run. `None` for another figure, unless every tier has an interval, and where the step
+/// that is compared costs something else: of what is done without requests, one run's regression may have taken account, and
+/// another one's not.
+fn demand(run: &Run, figure: &Figure, step_us: f64) -> Option<Sample> {
     let is_of_figure = |demand: &&Demand| match figure {
         Figure::CpuPerRequest => true,
         Figure::CpuPerRequestOf { tier } => {
@@ -125,7 +131,9 @@ fn demand(run: &Run, figure: &Figure) -> Option<Sample> {
     // What makes one demand seem too large, such as a throughput that was counted too small, does so to all: their errors add
     // up.
     let sum = |read: &dyn Fn(&(f64, [f64; 2])) -> f64| known.iter().map(read).sum::<f64>();
-    Sample::of(sum(&|known| known.0), Some([sum(&|known| known.1[0]), sum(&|known| known.1[1])]))
+    let [low, high] = [sum(&|known| known.1[0]), sum(&|known| known.1[1])];
+    let is_borne_out = low <= step_us && step_us <= high;
+    Sample::of(sum(&|known| known.0), Some([low, high])).filter(|_| is_borne_out)
 }
 
 /// Whether it is the processor time of the server or of a tier behind it. Files from before identities were typed do not tell

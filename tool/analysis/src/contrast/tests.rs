@@ -188,7 +188,7 @@ fn a_cost_that_rose_is_claimed_beside_a_throughput_that_did_not() {
 
 #[test]
 fn the_cost_of_single_runs_has_the_interval_of_their_regressions() {
-    let side = |file: &str, app_us| regressed(sweep(file, 1_000.0, 90.0), &[("app", app_us)]);
+    let side = |file: &str, app_us| regressed(sweep(file, 1_000.0, 0.995 * app_us), &[("app", app_us)]);
     let found = contrast(vec![side("a", 100.0)], vec![side("b", 110.0)]);
     let cpu = ratio(&found, &Figure::CpuPerRequest);
     assert!((cpu.before - 100.0).abs() < 1e-9 && (cpu.ratio - 1.1).abs() < 1e-9, "of all steps: {cpu:?}");
@@ -203,8 +203,8 @@ fn the_cost_of_single_runs_has_the_interval_of_their_regressions() {
 
 #[test]
 fn a_cost_without_a_regression_on_both_sides_has_no_interval() {
-    let with = || regressed(sweep("a", 1_000.0, 90.0), &[("app", 100.0)]);
-    let found = contrast(vec![with()], vec![sweep("b", 1_000.0, 99.0)]);
+    let with = || regressed(sweep("a", 1_000.0, 99.5), &[("app", 100.0)]);
+    let found = contrast(vec![with()], vec![sweep("b", 1_000.0, 1.1 * 99.5)]);
     let cpu = ratio(&found, &Figure::CpuPerRequest);
     assert_eq!((cpu.ci, cpu.basis), (None, Basis::Nothing));
     assert!((cpu.ratio - 1.1).abs() < 1e-9, "that of one step on both sides: {cpu:?}");
@@ -214,12 +214,25 @@ fn a_cost_without_a_regression_on_both_sides_has_no_interval() {
     assert_eq!(ratio(&found, &Figure::CpuPerRequest).ci, None, "two steps give no interval");
 }
 
+/// Of two runs whose steps cost the same, the regression of one keeps apart what is done without requests.
+#[test]
+fn a_cost_by_regression_that_the_compared_step_contradicts_is_that_of_the_step() {
+    let side = |file: &str, app_us| regressed(sweep(file, 1_000.0, 100.0), &[("app", app_us)]);
+    for (before, after) in [(100.0, 90.0), (90.0, 100.0)] {
+        let found = contrast(vec![side("a", before)], vec![side("b", after)]);
+        let cpu = ratio(&found, &Figure::CpuPerRequest);
+        assert!((cpu.ratio - 1.0).abs() < 1e-9 && (cpu.before - 100.0).abs() < 1e-9, "{cpu:?}");
+        assert_eq!((cpu.ci, cpu.basis, cpu.changed), (None, Basis::Nothing, false));
+    }
+}
+
 #[test]
 fn costs_of_tiers_add_up_and_have_intervals_of_their_own() {
     let side = |file: &str, db_us| {
-        let mut given = regressed(sweep(file, 1_000.0, 90.0), &[("app", 100.0), ("db", db_us)]);
+        let mut given = regressed(sweep(file, 1_000.0, 99.5), &[("app", 100.0), ("db", db_us)]);
         let db = Processes { name: "db".into(), processes: 1, ..Processes::default() };
-        let db = Resource { identity: Some(Identity::Processes(db)), ..app(0.1) };
+        // With four users, a thousand requests a second.
+        let db = Resource { identity: Some(Identity::Processes(db)), ..app(0.995e-3 * db_us) };
         given.run.steps.iter_mut().for_each(|step| step.resources.push(db.clone()));
         let mut host = given.run.laws.demands[0].clone();
         host.identity = Some(Identity::Host { on: None });

@@ -93,7 +93,7 @@ pub struct SubjectFacts {
     pub allowed: Vec<u32>,
     /// Processors that its cgroup lets it use.
     pub quota_cores: Option<f64>,
-    /// Memory under the tightest limit of its cgroups. Absent where there is no limit.
+    /// Memory under the fullest limit of its cgroups. Absent where there is no limit.
     pub memory: Option<MemoryUse>,
     /// Whether its program lies where debug builds are put.
     pub debug_build: bool,

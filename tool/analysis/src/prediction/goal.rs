@@ -142,11 +142,9 @@ pub(super) fn answer(
         let is_percentile = matches!(goal.figure, GoalFigure::Quantile { .. });
         !is_percentile || (change.make(&mut changed, parts).is_ok() && ratios.bear(&changed))
     };
-    let meets = |change: &Change| {
-        is_borne(change) && value(&drawn.after, change).is_some_and(|value| goal.is_met(value))
-    };
+    let meets = |change: &Change| value(&drawn.after, change).is_some_and(|value| goal.is_met(value));
     let ways = if reached { Vec::new() } else { ways(&drawn.after) };
-    let smallest = ways.into_iter().filter_map(|way| smallest(&way, meets));
+    let smallest = ways.into_iter().filter_map(|way| smallest(&way, is_borne, meets));
     let options = smallest.filter_map(|change| {
         let values = drawn.models.iter().filter_map(|model| value(model, &change)).collect();
         let figure = rounded(drawn.within(value(&drawn.after, &change)?, values));
@@ -155,17 +153,29 @@ pub(super) fn answer(
     Ok(GoalAnswer { goal: goal.clone(), now, reached, options: options.collect() })
 }
 
-/// The smallest change of a kind that reaches the goal.
-fn smallest(way: &Way, meets: impl Fn(&Change) -> bool) -> Option<Change> {
-    if way.sizes == 0 || !meets(&(way.change)(way.sizes)) {
+/// The smallest change of a kind that reaches the goal, of those with which the figure is known.
+fn smallest(
+    way: &Way,
+    is_borne: impl Fn(&Change) -> bool,
+    meets: impl Fn(&Change) -> bool,
+) -> Option<Change> {
+    // From some size on something else stops the system.
+    let unknown = first(way.sizes, |size| !is_borne(&(way.change)(size)));
+    let sizes = unknown.map_or(way.sizes, |size| size - 1);
+    first(sizes, |size| meets(&(way.change)(size))).map(&way.change)
+}
+
+/// The first of the sizes 1, 2, .. up to the largest from which on something holds; `None` where it does not hold of the largest.
+fn first(largest: u32, holds: impl Fn(u32) -> bool) -> Option<u32> {
+    if largest == 0 || !holds(largest) {
         return None;
     }
-    let (mut low, mut high) = (0, way.sizes);
+    let (mut low, mut high) = (0, largest);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if meets(&(way.change)(middle)) { high = middle } else { low = middle }
+        if holds(middle) { high = middle } else { low = middle }
     }
-    Some((way.change)(high))
+    Some(high)
 }
 
 /// Kinds of changes, the cheapest first: a setting, more of what there is, less work, more servers.

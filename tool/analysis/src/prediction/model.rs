@@ -369,22 +369,55 @@ impl Model {
         }
     }
 
-    /// Every limit on throughput, the lowest first.
+    /// Every limit on throughput with which the model is solved, the lowest first.
     pub(super) fn limits(&self) -> Vec<Limit> {
+        self.limits_by(|_, per_s| per_s)
+    }
+
+    /// Every limit on throughput while users queue, the lowest first: what stops the system, and what comes next. A part that is
+    /// slower as soon as requests wait serves less then. Places whose holders wait for a full tier do not stop it: by themselves
+    /// they would allow more.
+    pub(super) fn limits_while_queued(&self) -> Vec<Limit> {
+        self.limits_by(|at, per_s| {
+            let places = Some(at).filter(|at| *at == At::Places);
+            let alone_per_s = places.and_then(|_| self.places_behind_a_full_tier_per_s(per_s));
+            let longer = self.slow.filter(|slow| slow.at == at).and_then(|slow| slow.by.factor_max());
+            alone_per_s.unwrap_or(per_s) / longer.unwrap_or(1.0)
+        })
+    }
+
+    /// What the places would allow if nobody waited inside them, where those who hold one wait for a tier that is full.
+    fn places_behind_a_full_tier_per_s(&self, per_s: f64) -> Option<f64> {
+        let places = self.places.as_ref()?;
+        let (_, held_us) = self.limit_at(At::Places)?;
+        let alone_per_s = f64::from(places.count) / held_us * 1e6;
+        let is_full = |tier: &Tier| {
+            let limit_per_s = tier.limit_per_s();
+            tier.inside && per_s >= SATURATED * limit_per_s && alone_per_s > limit_per_s * (1.0 + SAME)
+        };
+        self.tiers.iter().any(is_full).then_some(alone_per_s)
+    }
+
+    /// Every limit, the lowest first; those of parts as `shown` has them.
+    fn limits_by(&self, shown: impl Fn(At, f64) -> f64) -> Vec<Limit> {
         let limit = |kind, identity, per_s| Limit { kind, identity, per_s };
-        let tiers =
-            self.tiers.iter().map(|tier| limit(tier.limit_kind(), Some(tier.identity()), tier.limit_per_s()));
-        let devices = self
-            .devices
-            .iter()
-            .map(|of| limit(of.kind, Some(of.identity.clone()), of.servers / of.busy_us * 1e6));
+        let tiers = self.tiers.iter().enumerate().map(|(index, tier)| {
+            let per_s = shown(At::Tier(index), tier.limit_per_s());
+            limit(tier.limit_kind(), Some(tier.identity()), per_s)
+        });
+        let devices = self.devices.iter().enumerate().map(|(index, of)| {
+            let per_s = shown(At::Device(index), of.servers / of.busy_us * 1e6);
+            limit(of.kind, Some(of.identity.clone()), per_s)
+        });
         let hosts = self.hosts.iter().map(|host| {
             let identity = Some(Identity::Host { on: host.on.clone() });
             limit(ResourceKind::Cpu, identity, self.host_limit_per_s(host))
         });
-        let ceiling = self.ceiling.iter().map(|of| limit(of.kind, of.holder.clone(), of.per_s));
+        let ceiling =
+            self.ceiling.iter().map(|of| limit(of.kind, of.holder.clone(), shown(At::Ceiling, of.per_s)));
         let places = self.places.iter().zip(self.confined());
-        let places = places.map(|(of, rates)| limit(of.kind, of.holder.clone(), rates.limit_per_s()));
+        let places = places
+            .map(|(of, rates)| limit(of.kind, of.holder.clone(), shown(At::Places, rates.limit_per_s())));
         let mut all: Vec<Limit> = tiers.chain(devices).collect();
         // What is inside the places does not hold more than they do: of equals, the places are named.
         all.splice(0..0, ceiling.chain(places));

@@ -101,7 +101,7 @@ impl Drawn {
         let users = |solved: &Solved| solved.users_at_saturation().map(f64::from);
         let at = self.solved.side(side).users_at_saturation();
         let model = if side == Side::Before { &self.before } else { &self.after };
-        let limits = model.limits().into_iter().map(|limit| LimitFacts {
+        let limits = model.limits_while_queued().into_iter().map(|limit| LimitFacts {
             kind: limit.kind,
             holder: Words::default(),
             identity: limit.identity,
@@ -231,7 +231,7 @@ pub(super) fn cautions(run: &Run, question: &Question, drawn: &Drawn, parts: &Pa
     if drawn.misses > MISSES {
         all.push(Caution::Misses { share: drawn.misses });
     }
-    let limits = drawn.after.limits();
+    let limits = drawn.after.limits_while_queued();
     if limits.len() < 2 {
         all.push(Caution::NoOtherLimit);
     }

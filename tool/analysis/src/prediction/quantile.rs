@@ -14,7 +14,7 @@ use super::parts::Parts;
 use super::simulation::Queue;
 use super::solved::Solved;
 use super::{Estimate, GoalFigure, Question, Refusal};
-use crate::run::{PERCENTILES, Percentile, ResourceKind, Run};
+use crate::run::{Identity, PERCENTILES, Percentile, ResourceKind, Run};
 
 /// A ratio to the mean, between the lowest and the highest that it may be.
 pub(super) type Ratio = (f64, f64, f64);
@@ -27,11 +27,16 @@ pub(super) struct Ratios {
     stands: bool,
     /// What stands for it instead.
     queue: Option<Queue>,
+    /// What stopped the system in the run.
+    bottleneck: Option<Bottleneck>,
     /// The throughput that a CPU quota allowed, where that was the bottleneck, requests per second.
     quota_per_s: Option<f64>,
     /// The percentiles that the run file holds, by name.
     kept: Vec<&'static str>,
 }
+
+/// The kind of a limit, and whose it is.
+type Bottleneck = (ResourceKind, Option<Identity>);
 
 /// A load that is outside the measured ones by no more than this share of them has the ratio of the nearest: where N* is the
 /// first step, both are the same but for rounding.
@@ -48,22 +53,21 @@ impl Ratios {
         let mut steps: Vec<(f64, Vec<Option<f64>>)> = ratios.collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (before, after) = (&drawn.before, &drawn.after);
-        let first = |model: &Model| model.limits().into_iter().next().map(|limit| limit.identity);
-        let quota_per_s = quota_per_s(before);
+        let (bottleneck, quota_per_s) = (bottleneck(before), quota_per_s(before));
         let same_mix = !question.changes.iter().any(Change::is_of_mix);
-        let same_server = first(before) == first(after) && quota_per_s == self::quota_per_s(after);
+        let same_server = bottleneck == self::bottleneck(after) && quota_per_s == self::quota_per_s(after);
         let same_think = before.think_us == after.think_us;
         let may_stand = same_mix && same_server;
         let is_simulated = may_stand && !same_think && quota_per_s.is_none();
         let is_kept = |one: &&Percentile| run.steps.iter().any(|step| one.is_kept(&step.response_time_us));
         let kept = PERCENTILES.iter().filter(is_kept).map(|one| one.name).collect();
         let queue = if is_simulated { Queue::of(run, drawn, parts, question.seed) } else { None };
-        Self { steps, stands: may_stand && same_think, queue, quota_per_s, kept }
+        Self { steps, stands: may_stand && same_think, queue, bottleneck, quota_per_s, kept }
     }
 
-    /// Whether the ratios stand for this system as far as a CPU quota goes: it may be stopped as often as in the run.
+    /// Whether the ratios stand for this system: it has the bottleneck of the run, and a CPU quota may stop it as often.
     pub(super) fn bear(&self, model: &Model) -> bool {
-        quota_per_s(model) == self.quota_per_s
+        bottleneck(model) == self.bottleneck && quota_per_s(model) == self.quota_per_s
     }
 
     /// The 95th and the 99th percentile with so many users.
@@ -109,8 +113,12 @@ impl Ratios {
     }
 }
 
+fn bottleneck(model: &Model) -> Option<Bottleneck> {
+    model.limits_while_queued().into_iter().next().map(|limit| (limit.kind, limit.identity))
+}
+
 /// The throughput that a CPU quota allows where it is the bottleneck.
 fn quota_per_s(model: &Model) -> Option<f64> {
-    let first = model.limits().into_iter().next();
+    let first = model.limits_while_queued().into_iter().next();
     first.filter(|limit| limit.kind == ResourceKind::CpuQuota).map(|limit| limit.per_s)
 }

@@ -4,7 +4,8 @@
 //! which they came. Their think times are exponential, as no run tells how people think. How a request varies is known as a
 //! whole, by the percentiles of the step with one user, and not how much of that is the bottleneck's. So both ends are simulated:
 //! the bottleneck takes a constant time or what is elsewhere does, and the other has all that varies. What lies between is the
-//! answer.
+//! answer. A simulation is a sample itself: how far off it may be follows from its parts, by the method of batch means (Law,
+//! *Simulation Modeling and Analysis*, 5th ed. 2015, section 9.5.3).
 //!
 //! Only the ratios of percentiles to the mean are taken, since the model has the mean. Other stations do not queue here, so that
 //! there is no answer where another one is nearly as busy.
@@ -18,10 +19,15 @@ use super::parts::Parts;
 use super::quantile::Ratio;
 use super::slowdown::Slowed;
 use crate::run::{PERCENTILES, ResponseTime, Run};
+use crate::statistics::mean::half_width;
 use crate::statistics::random::Random;
 
 /// The response times that are counted of each simulation.
 const COUNTED: usize = 10_000;
+
+/// Batches that they are split into, one after the other. Response times that follow one another are alike; those of batches are
+/// hardly.
+const BATCHES: usize = 10;
 
 /// Those before them, which are not: some, and several of each user.
 const WARM_UP: usize = 1_000;
@@ -138,7 +144,8 @@ impl Queue {
         })
     }
 
-    /// The ratios of these percentiles to the mean with so many users.
+    /// The ratios of these percentiles to the mean with so many users, between both ways, and between the ends of the 95 %
+    /// intervals of both.
     pub(super) fn ratios<const COUNT: usize>(
         &self,
         users: u32,
@@ -147,13 +154,11 @@ impl Queue {
         if users > USERS_MAX {
             return None;
         }
-        let [one, other] = self.ways.each_ref().map(|way| {
-            let times = self.simulated(users, way);
-            shares.map(|share| ratio(&times, share))
-        });
+        let [one, other] = self.ways.each_ref().map(|way| estimated(&self.simulated(users, way), shares));
         let mut all = one.into_iter().zip(other).map(|(one, other)| {
-            let (one, other) = (one?, other?);
-            Some((one.min(other), (one + other) / 2.0, one.max(other)))
+            let ((one, one_off), (other, other_off)) = (one?, other?);
+            let low = (one - one_off).min(other - other_off).max(0.0);
+            Some((low, (one + other) / 2.0, (one + one_off).max(other + other_off)))
         });
         let mut found = [(0.0, 0.0, 0.0); COUNT];
         for place in &mut found {
@@ -162,7 +167,7 @@ impl Queue {
         Some(found)
     }
 
-    /// Response times, microseconds, ascending.
+    /// Response times, microseconds, in the order in which they ended.
     fn simulated(&self, users: u32, way: &Way) -> Vec<f64> {
         let mut clock = Clock {
             of: self,
@@ -180,9 +185,7 @@ impl Queue {
             let Some(Reverse(event)) = clock.events.pop() else { break };
             clock.take(event);
         }
-        let mut times = clock.ended_us.split_off(warm_up.min(clock.ended_us.len()));
-        times.sort_by(f64::total_cmp);
-        times
+        clock.ended_us.split_off(warm_up.min(clock.ended_us.len()))
     }
 }
 
@@ -193,6 +196,23 @@ fn servers(model: &Model, at: At) -> Option<(usize, f64)> {
     let is_alone = held_us > 0.0 && model.others_allow_per_s(at) >= OTHERS_ALLOW * per_s;
     let servers = model.servers_at(at).round().max(1.0);
     is_alone.then(|| (servers as usize, servers / per_s * 1e6))
+}
+
+/// Percentiles over the mean of times in their order, and half of the 95 % interval of each.
+fn estimated<const COUNT: usize>(times: &[f64], shares: [f64; COUNT]) -> [Option<(f64, f64)>; COUNT] {
+    let sorted = |times: &[f64]| {
+        let mut sorted = times.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    };
+    let all = sorted(times);
+    let batches: Vec<Vec<f64>> = times.chunks_exact((times.len() / BATCHES).max(1)).map(sorted).collect();
+    shares.map(|share| {
+        let each: Vec<f64> = batches.iter().map(|batch| ratio(batch, share)).collect::<Option<_>>()?;
+        // Of one batch nothing is known.
+        let off = (each.len() > 1).then(|| half_width(&each, 0.95))?;
+        Some((ratio(&all, share)?, off))
+    })
 }
 
 /// A percentile of ascending times over their mean.
@@ -274,6 +294,7 @@ fn nanoseconds(us: f64) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::laws::mva::repairman;
 
     fn exponential() -> Shape {
         Shape(vec![(0.0, 0.0), (1.0, 1.0)])
@@ -350,7 +371,9 @@ mod tests {
         for (servers, think, users) in [(1, 5.0, 6), (1, 10.0, 8), (4, 3.0, 16), (2, 0.5, 2)] {
             let simulated = |seed: u64| {
                 let queue = queue(servers, think * 1e3, exponential(), 1_000 * seed);
-                queue.simulated(users as u32, &queue.ways[0])
+                let mut times = queue.simulated(users as u32, &queue.ways[0]);
+                times.sort_by(f64::total_cmp);
+                times
             };
             let runs: Vec<Vec<f64>> = (1..=12).map(simulated).collect();
             for share in [0.5, 0.95, 0.99] {
@@ -361,6 +384,27 @@ mod tests {
                 assert!(error.abs() < 0.04, "{servers} servers, {users} users, {share}: {found} not {exact}");
             }
         }
+    }
+
+    /// Both ways are the same here, so that nothing but the error of the simulation is within the interval: 95 % of them hold what
+    /// is exact, or nearly so many.
+    #[test]
+    fn a_single_simulation_tells_how_far_off_it_may_be() {
+        let (mut held, mut all) = (0, 0);
+        for (servers, think, users) in [(1, 5.0, 6), (4, 3.0, 16)] {
+            let mean = f64::from(users) / repairman(servers, think, users) - think;
+            let exact = |share| exact(servers as usize, think, users as usize, share) / mean;
+            let exact = [0.95, 0.99].map(exact);
+            for seed in 1..=12 {
+                let queue = queue(servers as usize, think * 1e3, exponential(), 1_000 * seed);
+                let found = queue.ratios(users, [0.95, 0.99]).expect("ratios");
+                for ((low, ratio, high), exact) in found.into_iter().zip(exact) {
+                    assert!(low < ratio && ratio < high && high - low < 0.5 * ratio, "{low} {ratio} {high}");
+                    (all, held) = (all + 1, held + u32::from((low..=high).contains(&exact)));
+                }
+            }
+        }
+        assert!(f64::from(held) >= 0.8 * f64::from(all), "{held} of {all}");
     }
 
     /// Four users who do not think, and one server of constant time: each waits for the three others.

@@ -286,6 +286,11 @@ fn a_bottleneck_on_a_full_host_serves_what_it_did_while_users_queued() {
     scale(&mut model, "app.cpu", 0.9).expect("its own demand");
     let solved = model.solved();
     assert_eq!(solved.users_at_saturation(), Some(2), "with two users nobody waits");
+    let limits = model.limits_while_queued();
+    let [first, next, ..] = limits.as_slice() else { panic!("{limits:?}") };
+    assert!(matches!(first.identity, Some(Identity::Processes(_))), "{first:?}");
+    assert!((first.per_s / 96.6 - 1.0).abs() < 0.02, "{first:?}");
+    assert!(matches!(next.identity, Some(Identity::Host { .. })) && next.per_s > 105.0, "{next:?}");
     Change::Think { think_us: 1e5 }.make(&mut model, &parts).expect("users who think");
     for solved in [solved, model.solved()] {
         for users in [64, 4_999, 5_002, 100_000] {
@@ -373,6 +378,28 @@ fn what_comes_next_is_what_was_measured_of_it() {
     Change::Workers { name: "app".into(), workers: 200 }.make(&mut model, &parts).expect("a pool");
     let limit = places(&model);
     assert!((limit.per_s / 4_000.0 - 1.0).abs() < 0.02, "{limit:?}");
+}
+
+/// What stops the system and what comes next, in hundreds of requests a second.
+fn stops(model: &Model) -> Vec<(ResourceKind, f64)> {
+    let hundreds = |per_s: f64| (per_s / 100.0).round();
+    model.limits_while_queued().iter().take(2).map(|limit| (limit.kind, hundreds(limit.per_s))).collect()
+}
+
+/// Two hundred of these workers wait for the processors, and by themselves would serve 200 / 20 ms.
+#[test]
+fn workers_who_wait_for_full_processors_are_not_what_stops_them() {
+    let mut parts = parts(ResourceKind::WorkerPool, 500.0, 2, 200.0, 20_000.0, 4);
+    parts.hosts.clear();
+    let mut model = Model::of(&parts);
+    for (workers, expected) in [
+        (4, [(ResourceKind::WorkerPool, 2.0), (ResourceKind::Cpu, 40.0)]),
+        (16, [(ResourceKind::WorkerPool, 8.0), (ResourceKind::Cpu, 40.0)]),
+        (200, [(ResourceKind::Cpu, 40.0), (ResourceKind::WorkerPool, 100.0)]),
+    ] {
+        Change::Workers { name: "app".into(), workers }.make(&mut model, &parts).expect("a pool");
+        assert_eq!(stops(&model), expected, "{workers} workers");
+    }
 }
 
 #[test]

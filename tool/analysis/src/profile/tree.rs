@@ -23,32 +23,15 @@ pub struct Node {
     pub own: f64,
 }
 
-/// What is drawn of a tier.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tree {
-    /// Callers before those they call.
-    pub nodes: Vec<Node>,
-    /// Nodes of a smaller share have been dropped, with all that they called.
-    pub share_min: f64,
-    /// How many were dropped.
-    pub dropped: usize,
-}
-
-/// The tree of stacks: the nodes with at least this share of all, or with more where those are more than fit.
-pub fn tree(stacks: &[Stack], share_min: f64, nodes_max: usize) -> Tree {
+/// The tree of stacks, callers before those they call. Of stacks without a sample there is none.
+pub fn tree(stacks: &[Stack]) -> Vec<Node> {
     let mut root = Branch::default();
-    for stack in stacks {
+    for stack in stacks.iter().filter(|stack| stack.samples > 0) {
         root.add(&stack.calls, stack.samples);
     }
-    let mut share_min = share_min;
-    loop {
-        let mut drawn = Drawn { all: root.samples as f64, tree: Tree { share_min, ..Tree::default() } };
-        drawn.below(&root, 0, 0);
-        if drawn.tree.nodes.len() <= nodes_max || share_min >= 1.0 {
-            return drawn.tree;
-        }
-        share_min *= 1.5;
-    }
+    let mut drawn = Drawn { all: root.samples as f64, nodes: Vec::new() };
+    drawn.below(&root, 0, 0);
+    drawn.nodes
 }
 
 #[derive(Default)]
@@ -72,7 +55,7 @@ impl Branch {
 
 struct Drawn {
     all: f64,
-    tree: Tree,
+    nodes: Vec<Node>,
 }
 
 impl Drawn {
@@ -84,11 +67,7 @@ impl Drawn {
         for (function, call) in calls {
             let [left, share, own] =
                 [before, call.samples, call.own].map(|samples| samples as f64 / self.all);
-            if share < self.tree.share_min {
-                self.tree.dropped += 1;
-                continue;
-            }
-            self.tree.nodes.push(Node { function: *function, depth, left, share, own });
+            self.nodes.push(Node { function: *function, depth, left, share, own });
             self.below(call, depth + 1, before);
             before = before.saturating_add(call.samples);
         }
@@ -102,15 +81,26 @@ mod tests {
     #[test]
     fn stacks_share_what_they_have_in_common() {
         let stack = |calls: &[u32], samples| Stack { calls: calls.into(), samples };
-        let stacks = vec![stack(&[0, 1], 6), stack(&[0, 2], 3), stack(&[0], 6), stack(&[3], 1)];
+        let stacks =
+            vec![stack(&[0, 1], 6), stack(&[0, 2], 3), stack(&[0], 6), stack(&[3], 1), stack(&[0, 4], 0)];
         let node = |function, depth, sixteenths: [f64; 3]| {
             let [left, share, own] = sixteenths.map(|samples| samples / 16.0);
             Node { function, depth, left, share, own }
         };
-        let nodes = [node(0, 0, [0.0, 15.0, 6.0]), node(1, 1, [0.0, 6.0, 6.0]), node(2, 1, [6.0, 3.0, 3.0])];
-        assert_eq!(tree(&stacks, 0.1, 10), Tree { nodes: nodes.into(), share_min: 0.1, dropped: 1 });
-        let few = tree(&stacks, 0.1, 1);
-        assert!(few.nodes.len() == 1 && few.share_min > 0.1, "{few:?}");
-        assert_eq!(tree(&[], 0.1, 1).nodes, []);
+        let nodes = [
+            node(0, 0, [0.0, 15.0, 6.0]),
+            node(1, 1, [0.0, 6.0, 6.0]),
+            node(2, 1, [6.0, 3.0, 3.0]),
+            node(3, 0, [15.0, 1.0, 1.0]),
+        ];
+        assert_eq!(tree(&stacks), nodes);
+    }
+
+    /// Their shares would be no numbers.
+    #[test]
+    fn stacks_without_samples_are_not_drawn() {
+        let stacks = [Stack { calls: [0, 1].into(), samples: 0 }];
+        assert_eq!(tree(&stacks), []);
+        assert_eq!(tree(&[]), []);
     }
 }

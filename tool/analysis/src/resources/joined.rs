@@ -29,6 +29,7 @@ impl Usage {
         }
         self.links.iter_mut().for_each(|link| link.on.clone_from(place));
         self.memory_limits.iter_mut().for_each(|limit| limit.on.clone_from(place));
+        self.memory_known_on.iter_mut().for_each(|on| on.clone_from(place));
         self.hops.move_to(place);
         self.disks.iter_mut().for_each(|disk| disk.on.clone_from(machine));
         self.hosts.iter_mut().for_each(|host| host.name.clone_from(machine));
@@ -57,6 +58,7 @@ impl Usage {
         self.disks.extend(other.disks);
         self.links.extend(other.links);
         self.memory_limits.extend(other.memory_limits);
+        self.memory_known_on.extend(other.memory_known_on);
         self.meanwhile.extend(other.meanwhile);
         self.listening = self.listening.beside(other.listening);
         self.hops = self.hops.beside(other.hops);

@@ -31,6 +31,11 @@ pub struct MemoryUse {
     pub stalled: Option<f64>,
 }
 
+/// Whether at least two of the samples looked at limits, so that `memory_limits` are all there are.
+pub(super) fn are_known(samples: &[&Counters]) -> bool {
+    samples.iter().filter(|sample| sample.memory_limits.is_some()).count() > 1
+}
+
 /// The limits that at least two of the samples looked at.
 pub(super) fn memory_limits(samples: &[&Counters]) -> Vec<MemoryUse> {
     let mut seen: BTreeMap<&str, Vec<(u64, &MemoryLimit)>> = BTreeMap::new();
@@ -107,5 +112,11 @@ mod tests {
         assert_eq!(memory_limits(&[&one]), []);
         assert_eq!(memory_limits(&[&one, &one]), [], "no time between them");
         assert_eq!(memory_limits(&[]), []);
+    }
+
+    #[test]
+    fn there_is_no_limit_where_two_samples_could_look_and_saw_none() {
+        let (none, unread) = (sample(1_000_000, Some(Vec::new())), sample(2_000_000, None));
+        assert!(are_known(&[&none, &unread, &none]) && !are_known(&[&none, &unread]));
     }
 }

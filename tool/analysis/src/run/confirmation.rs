@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{HostName, Identity, Processes};
+use crate::counters::Role;
 
 /// A test of the verdict: the load stayed well beyond N* while one tier after the other was slowed a little.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +26,8 @@ pub struct Confirmation {
 /// What may be slowed: the processes of a tier, or a network link.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Slowable {
-    /// The processes; none, without a name, where it is a link.
+    /// The processes. Where it is a link there are none: 0 of them, without a name, and with the role of the generator, which
+    /// nothing that is slowed has. So readers that know of processes alone take it for no tier.
     pub processes: Processes,
     /// The link, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +49,8 @@ impl Slowable {
     pub fn of(identity: &Identity) -> Option<Self> {
         if let Identity::Link { name, on } = identity {
             let link = Link { name: name.clone(), on: on.clone() };
-            return Some(Self { link: Some(link), ..Self::default() });
+            let none = Processes { role: Role::Generator, ..Processes::default() };
+            return Some(Self { processes: none, link: Some(link) });
         }
         identity.processes().cloned().map(Self::from)
     }
@@ -83,7 +86,7 @@ pub enum SlowedBy {
     /// Its processes were stopped for short slices of the time.
     #[default]
     Stopping,
-    /// Its CPU quota was lower, or it had one that is a little less than the processors that it may use.
+    /// Its CPU quota was lower.
     Quota,
     /// The rate at which the link sends was lower.
     Rate,
@@ -139,13 +142,15 @@ pub enum LeftAloneReason {
     Ended,
     /// The system did not allow it.
     NotAllowed,
+    /// Somebody else changed its limit meanwhile, or another run of nstar is lowering it.
+    ChangedByOthers,
     /// Its CPU quota may be lowered by root alone.
     QuotaNeedsRoot,
     /// It has no cgroup of its own, so that a lower CPU quota would slow others too.
     QuotaShared,
     /// The rate of a link may be lowered by root alone.
     RateNeedsRoot,
-    /// A program that lowers the rate of a link is not installed.
+    /// A program is not installed that lowers the rate of a link, or undoes what slows a tier in time.
     ToolsMissing,
     /// The link has a queueing discipline that could not be put back as it was.
     ShapedOtherwise,
@@ -174,4 +179,16 @@ pub enum ConfirmationAnswer {
     /// The intervals are too wide, or the holder was left alone.
     #[default]
     Open,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_no_server_to_readers_that_know_of_processes_alone() {
+        let link = Slowable::of(&Identity::Link { name: "eth0".into(), on: None }).unwrap();
+        let Processes { role, name, processes, .. } = &link.processes;
+        assert_eq!((*role, name.as_str(), *processes), (Role::Generator, "", 0));
+    }
 }

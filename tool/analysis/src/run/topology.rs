@@ -74,8 +74,8 @@ pub struct Tier {
     /// Bytes read from and written to block devices per completed request; absent where that may not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes_per_request: Option<f64>,
-    /// What their cgroups allow them of memory; absent where that was not looked at for long enough, and in files from before
-    /// it was kept.
+    /// What their cgroups allow them of memory; absent where that was not looked at for long enough or could not be read, and in
+    /// files from before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<TierMemory>,
     /// Other limits that they hold, such as a single thread, with what a completed request costs of each.

@@ -1,6 +1,6 @@
 //! The table of changes: what was predicted from a sweep before, and what the changed system then did.
 
-use analysis::prediction::{Change, CurvePoint, Prediction, Question, predict};
+use analysis::prediction::{Bound, Change, CurvePoint, Goal, GoalFigure, Prediction, Question, predict};
 use analysis::run::{Identity, ResourceKind, Run};
 
 use crate::measured::{Shown, Stops, app, database, sweep};
@@ -258,6 +258,32 @@ fn no_percentile_is_predicted_of_another_quota() {
     for changes in [[cpus(1.0)], [demand("app.cpu", 0.5)], [think(1e5)]] {
         assert_eq!(p95(&run, &changes, 1), None, "{changes:?}");
     }
+}
+
+/// Forty workers wait for two processors, of which the percentiles of a pool say nothing.
+#[test]
+fn percentiles_of_a_pool_do_not_stand_for_full_processors() {
+    let case = computing_pool();
+    let run = sweep(&case.system, &case.users, &case.shown, &case.stops);
+    assert!(p95(&run, &[workers(12)], 10).is_some());
+    let found = predicted(&run, &[workers(40)], 10);
+    assert_eq!(found.after.limits.first().map(|limit| limit.kind), Some(ResourceKind::Cpu));
+    assert_eq!(p95(&run, &[workers(40)], 10), None);
+}
+
+/// A goal for a percentile is reached with a few more workers, however little is known of the processors that many would fill.
+#[test]
+fn a_goal_for_a_percentile_is_reached_before_something_else_stops_the_server() {
+    let case = computing_pool();
+    let run = sweep(&case.system, &case.users, &case.shown, &case.stops);
+    let figure = GoalFigure::Quantile { percentile: "p95".into() };
+    let text = "p95<=155ms at 32 users".into();
+    let goal = Goal { text, figure, bound: Bound::AtMost, value: 155e3, users: Some(32) };
+    let question = Question { goal: Some(goal), seed: 1, ..Question::default() };
+    let found = predict(&run, &question, "1").expect("an answer").goal.expect("a goal");
+    assert!(!found.reached, "{found:?}");
+    let is_a_few = |change: &Change| matches!(change, Change::Workers { workers: 11..=24, .. });
+    assert!(found.options.iter().any(|option| is_a_few(&option.change)), "{found:?}");
 }
 
 /// How far p95 and p99 are from what was predicted, where they were.

@@ -73,6 +73,9 @@ fn users_who_think_get_what_was_served_while_others_queued() {
     let (max, most) =
         (predicted(&run, think(), 1).after.throughput_max_per_s, then.run(128, 5).throughput_per_s);
     assert!((max.value / most - 1.0).abs() <= 0.03, "{max:?}, then {most}");
+    let limits = predicted(&run, think(), 1).after.limits;
+    let stops = limits.first().expect("a limit");
+    assert!((stops.throughput_per_s / most - 1.0).abs() <= 0.03, "{stops:?}, then {most}");
 }
 
 /// A Go server that computes for 20 ms, on two processors that the load shared: users, throughput and half of its interval,

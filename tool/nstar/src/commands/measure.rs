@@ -43,16 +43,17 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
         return repeats::run(flags, repeats, &plan, &interrupt);
     }
     let files = output::Files::plan(&flags.output)?;
-    let mut ci = CiReport::plan(&flags.ci)?;
+    let mut ci = CiReport::plan(&flags.ci, &flags.show)?;
     // A signal ends the process while nobody listens for it.
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe), &AtomicBool::new(false))?;
     let (mut view, interrupt) = View::of_sweep(flags, &plan.circumstances.target)?;
     let swept = sweep::sweep(&plan, &interrupt.asked, &mut view).map_err(failed);
+    let swept = swept.inspect_err(|failure| ci.fail("", failure));
     view.finish();
     let shown = swept.and_then(|swept| {
         files.write(&swept.run)?;
         output::show(&swept.run, &flags.show, &[files.names(), flags.ci.names()].concat())?;
-        ci.add(&swept.run, "", &flags.show)?;
+        ci.add(&swept.run, "", &interrupt)?;
         Ok(swept.run)
     });
     match shown {
@@ -144,20 +145,21 @@ pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     }
     let mut plan = load_plan(flags)?;
     let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
-    let mut ci = CiReport::plan(&flags.ci)?;
+    let mut ci = CiReport::plan(&flags.ci, &flags.show)?;
     confine(&flags.target, &flags.generate)?;
     // A signal ends the process while nobody listens for it.
     claim(&flags.generate, (&mut plan.generators, &mut plan.observe), &AtomicBool::new(false))?;
     let interrupt = Interrupt::listen_at_terminal().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    let run = single::load(&plan, &interrupt.asked, &mut progress).map_err(failed)?.run;
+    let loaded = single::load(&plan, &interrupt.asked, &mut progress).map_err(failed);
+    let run = loaded.inspect_err(|failure| ci.fail("", failure))?.run;
     progress.finish();
     if let Some(files) = &files {
         files.write(&run)?;
     }
     let written = files.map_or_else(Vec::new, |files| files.names());
     output::show(&run, &flags.show, &[written, flags.ci.names()].concat())?;
-    ci.add(&run, "", &flags.show)?;
+    ci.add(&run, "", &interrupt)?;
     Ok(output::exit_of(&run, &flags.show, &interrupt))
 }
 

@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use analysis::contrast::{Given, Point};
+use analysis::{
+    contrast::{Given, Point},
+    run::Run,
+};
 use sweep::sweep::{SweepPlan, sweep};
 
 use super::measure;
@@ -36,27 +39,19 @@ pub(super) fn run(
     interrupt: &Interrupt,
 ) -> Result<Exit, Failure> {
     let files = files(flags, repeats)?;
-    let mut ci = CiReport::plan(&flags.ci)?;
+    let mut ci = CiReport::plan(&flags.ci, &flags.show)?;
     let mut progress = Progress::new(flags.show.no_progress);
     let (mut points, mut worst) = (Vec::new(), Exit::Done);
     for (files, number) in files.iter().zip(1u32..) {
         progress.say(&report::progress::repeat(number, repeats.into()));
-        if let Some(command) = &flags.repeat.restart {
-            restart(command, interrupt)?;
-            wait_until_it_answers(plan, flags, interrupt)?;
-        }
-        // Members of a fleet are claimed for one sweep. What settings do is the same for all.
-        let mut plan = SweepPlan { advise: number == 1, ..plan.clone() };
-        let members = (&mut plan.generators, &mut plan.observe);
-        measure::claim(&flags.generate, members, &interrupt.asked).map_err(|failure| {
-            let interrupted = "interrupted while the fleet was gathered";
-            interrupt.signal().map_or(failure, |signal| Failure::Interrupted(signal, interrupted))
-        })?;
-        let run = sweep(&plan, &interrupt.asked, &mut progress).map_err(measure::failed)?.run;
+        // What settings do is the same for all.
+        let plan = SweepPlan { advise: number == 1, ..plan.clone() };
+        let file = files.run.display().to_string();
+        let swept = repeat(flags, plan, interrupt, &mut progress);
+        let run = swept.inspect_err(|failure| ci.fail(&file, failure))?;
         files.write(&run)?;
         worst = worst.or_worse(output::exit_of(&run, &flags.show, interrupt));
-        let file = files.run.display().to_string();
-        ci.add(&run, &file, &flags.show)?;
+        ci.add(&run, &file, interrupt)?;
         points.push(Point::of(&Given { file, run }));
         if interrupt.signal().is_some() {
             break;
@@ -65,6 +60,26 @@ pub(super) fn run(
     progress.finish();
     output::print(&report::history::repeats(&points, &output::terminal_options(&[])))?;
     Ok(worst)
+}
+
+/// Restarts the server, if that was asked for, and sweeps.
+fn repeat(
+    flags: &Sweep,
+    mut plan: SweepPlan,
+    interrupt: &Interrupt,
+    progress: &mut Progress,
+) -> Result<Run, Failure> {
+    if let Some(command) = &flags.repeat.restart {
+        restart(command, interrupt)?;
+        wait_until_it_answers(&plan, flags, interrupt)?;
+    }
+    // Members of a fleet are claimed for one sweep.
+    let members = (&mut plan.generators, &mut plan.observe);
+    measure::claim(&flags.generate, members, &interrupt.asked).map_err(|failure| {
+        let interrupted = "interrupted while the fleet was gathered";
+        interrupt.signal().map_or(failure, |signal| Failure::Interrupted(signal, interrupted))
+    })?;
+    Ok(sweep(&plan, &interrupt.asked, progress).map_err(measure::failed)?.run)
 }
 
 /// `run-1.json` to `run-5.json`, or `run-01.json` to `run-10.json`, so that a shell lists them in order.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{
-    support::{Place, Server},
+    support::{Place, Server, free_port},
     verdict::HTTP,
 };
 
@@ -17,6 +17,9 @@ fn scaled(share: f64, day: u32) -> Value {
     let scale = |value: &mut Value| *value = json!(value.as_f64().expect("a number") * share);
     scale(&mut verdict["throughput_max_per_s"]);
     (0..2).for_each(|end| scale(&mut verdict["throughput_max_ci_per_s"][end]));
+    // The sample is from before files told whose a demand is.
+    run["laws"]["demands"][0]["identity"] =
+        json!({"type": "processes", "role": "server", "name": "nginx worker", "pid": 812, "processes": 1});
     run["started"] = json!(format!("2026-11-{day:02}T00:00:00Z"));
     run
 }
@@ -24,7 +27,7 @@ fn scaled(share: f64, day: u32) -> Value {
 #[test]
 fn a_gate_on_a_change_is_met_breached_or_not_decided() {
     let place = Place::beside_others();
-    place.write("before.json", RUN);
+    place.write("before.json", scaled(1.0, 1).to_string());
     place.write("after.json", scaled(0.95, 2).to_string());
     let compare = |more: &[&str]| {
         let words = ["compare", "before.json", "after.json"];
@@ -148,6 +151,27 @@ fn gates_of_loads_and_of_repeats_are_written_for_ci() {
     assert_eq!(read("summary.md").matches("### nstar").count(), 3, "summaries are appended");
     load(&["--junit", "x.xml"]).exits(2).complains("--gate");
     load(&["--gate", "errors<=1%", "--junit", "none/x.xml"]).exits(2).complains("nothing was run");
+}
+
+#[test]
+fn gates_of_what_was_interrupted_or_never_began_are_not_decided() {
+    let place = Place::beside_sleepers();
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.002))\n"));
+    let url = server.url("/");
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).expect(name);
+    let gate = ["--gate", "errors<=1%", "--junit", "gates.xml", "--markdown", "summary.md"];
+    let mut running = place.nstar(["sweep", &url, "-d", "2s"].into_iter().chain(gate)).start();
+    running.wait_for_stderr(" users ");
+    running.signal("INT");
+    running.finish().exits(130);
+    let found = read("gates.xml");
+    assert!(found.contains("failures=\"0\" errors=\"1\"") && found.contains("interrupted"), "{found}");
+    assert!(read("summary.md").contains("- **not decided**: "), "{}", read("summary.md"));
+    std::fs::remove_file(place.path("gates.xml")).expect("it was written");
+    let nobody = format!("http://127.0.0.1:{}/", free_port());
+    place.nstar(["load", &nobody, "-n", "1"].into_iter().chain(gate)).run().exits(1);
+    let found = read("gates.xml");
+    assert!(found.contains("failures=\"0\" errors=\"1\"") && found.contains("the run failed"), "{found}");
 }
 
 #[test]

@@ -26,6 +26,8 @@ const SAMPLES_PER_SEARCH: u32 = 4;
 pub(super) struct MemoryLimitSampler {
     paths: KernelPaths,
     groups: BTreeMap<PathBuf, LimitedGroup>,
+    /// Whether no process may have a limit that could not be read.
+    are_all: bool,
     samples: u32,
 }
 
@@ -45,61 +47,98 @@ enum Version {
 
 impl MemoryLimitSampler {
     pub(super) fn new(paths: &KernelPaths) -> Self {
-        Self { paths: paths.clone(), groups: BTreeMap::new(), samples: 0 }
+        Self { paths: paths.clone(), groups: BTreeMap::new(), are_all: true, samples: 0 }
     }
 
-    pub(super) fn sample(&mut self, topology: &Topology) -> Vec<MemoryLimit> {
+    /// The limits; `None` where there is none among those that could be read, and not all could.
+    pub(super) fn sample(&mut self, topology: &Topology) -> Option<Vec<MemoryLimit>> {
         if self.samples.is_multiple_of(SAMPLES_PER_SEARCH) {
             self.search(topology);
         }
         self.samples = self.samples.wrapping_add(1);
-        self.groups.iter().filter_map(|(directory, group)| limit(directory, group)).collect()
+        let limits: Vec<_> =
+            self.groups.iter().filter_map(|(directory, group)| limit(directory, group)).collect();
+        (self.are_all || !limits.is_empty()).then_some(limits)
     }
 
     fn search(&mut self, topology: &Topology) {
         self.groups.clear();
+        self.are_all = true;
         for pid in topology.servers.iter().chain(&topology.downstream) {
             let membership = Membership::of(&self.paths, *pid);
-            let Some((directory, group)) = found(&membership) else { continue };
+            // The nearest of those that allow as little.
+            let tightest = found(&membership).into_iter().min_by_key(|(bytes, ..)| *bytes);
+            let Some((_, directory, group)) = tightest else {
+                let has_ended = || !self.paths.process(*pid).exists();
+                self.are_all &= can_be_read(&membership) || has_ended();
+                continue;
+            };
             self.groups.entry(directory).or_insert(group).pids.push(*pid);
         }
         self.groups.values_mut().for_each(|group| group.pids.sort_unstable());
     }
 }
 
-/// The memory that a process may use by the tightest limit of its cgroups, and what of it is in use; `None` without a limit.
+/// The memory that a process may use by the fullest limit of its cgroups, and what of it is in use; `None` without a limit. A
+/// group around others may have a larger one, and be nearer to it.
 pub(super) fn in_use(paths: &KernelPaths, pid: Pid) -> Option<MemoryUse> {
-    let (directory, group) = found(&Membership::of(paths, pid))?;
-    let MemoryLimit { limit_bytes, used_bytes, .. } = limit(&directory, &group)?;
+    let limits = found(&Membership::of(paths, pid)).into_iter();
+    let uses = limits.filter_map(|(_, directory, group)| used(&directory, &group));
+    let share = |of: &MemoryUse| of.used_bytes as f64 / of.most_bytes as f64;
+    uses.max_by(|one, other| share(one).total_cmp(&share(other)))
+}
+
+/// What a group uses of its limit.
+fn used(directory: &Path, group: &LimitedGroup) -> Option<MemoryUse> {
+    let MemoryLimit { limit_bytes, used_bytes, .. } = limit(directory, group)?;
     let stat = read_or_empty(&directory.join("memory.stat"));
     // Version 1 has the sum over a group and those below it under a name of its own.
     let idle = named(&stat, "inactive_file ").max(named(&stat, "total_inactive_file "));
     Some(MemoryUse { most_bytes: limit_bytes, used_bytes: used_bytes.saturating_sub(idle) })
 }
 
-/// The group with the tightest limit on a process.
-fn found(membership: &Membership) -> Option<(PathBuf, LimitedGroup)> {
+/// A limit, the directory of its group, and the group.
+type Limited = (u64, PathBuf, LimitedGroup);
+
+/// The limits on a process, of its own group first.
+fn found(membership: &Membership) -> Vec<Limited> {
     let cgroups = membership.read();
-    version_2(membership, &cgroups).or_else(|| version_1(membership, &cgroups))
+    let of_version_2 = version_2(membership, &cgroups);
+    if of_version_2.is_empty() { version_1(membership, &cgroups) } else { of_version_2 }
 }
 
-fn version_2(membership: &Membership, cgroups: &Cgroups) -> Option<(PathBuf, LimitedGroup)> {
-    let path = cgroups.unified.as_deref()?;
-    membership.unified_mounts().iter().find_map(|mount| tightest(mount, path, Version::Two))
+/// Whether a group of a process can be read: where none can, as where they are not mounted, a limit would not show.
+fn can_be_read(membership: &Membership) -> bool {
+    let cgroups = membership.read();
+    let is_there =
+        |mount: &Path, path: &str| ancestors(path).any(|path| mount.join(path).join("cgroup.procs").exists());
+    match (cgroups.memory.as_deref(), cgroups.unified.as_deref()) {
+        (Some(path), _) => is_there(&membership.controller("memory"), path),
+        (None, Some(path)) => membership.unified_mounts().iter().any(|mount| is_there(mount, path)),
+        (None, None) => false,
+    }
 }
 
-fn version_1(membership: &Membership, cgroups: &Cgroups) -> Option<(PathBuf, LimitedGroup)> {
-    tightest(&membership.controller("memory"), cgroups.memory.as_deref()?, Version::One)
+fn version_2(membership: &Membership, cgroups: &Cgroups) -> Vec<Limited> {
+    let path = cgroups.unified.as_deref();
+    let limited = |mount: &PathBuf| path.map(|path| limited(mount, path, Version::Two));
+    let of_mounts = membership.unified_mounts();
+    of_mounts.iter().filter_map(limited).find(|limits| !limits.is_empty()).unwrap_or_default()
 }
 
-/// Of the group and its ancestors the one that is allowed the least, the nearest of those with as little.
-fn tightest(mount: &Path, path: &str, version: Version) -> Option<(PathBuf, LimitedGroup)> {
+fn version_1(membership: &Membership, cgroups: &Cgroups) -> Vec<Limited> {
+    let path = cgroups.memory.as_deref();
+    path.map(|path| limited(&membership.controller("memory"), path, Version::One)).unwrap_or_default()
+}
+
+/// The limits of a group and of its ancestors.
+fn limited(mount: &Path, path: &str, version: Version) -> Vec<Limited> {
     let limited = ancestors(path).filter_map(|path| {
         let directory = mount.join(path);
         let bytes = limit_bytes(&directory, version)?;
         Some((bytes, directory, LimitedGroup { cgroup: format!("/{path}"), pids: Vec::new(), version }))
     });
-    limited.min_by_key(|(bytes, ..)| *bytes).map(|(_, directory, group)| (directory, group))
+    limited.collect()
 }
 
 fn limit_bytes(directory: &Path, version: Version) -> Option<u64> {
@@ -169,10 +208,14 @@ mod tests {
     use super::*;
     use crate::sampler::cgroup::fake::{PID, Tree};
 
-    fn limits(tree: &Tree) -> Vec<MemoryLimit> {
+    fn sampled(tree: &Tree) -> Option<Vec<MemoryLimit>> {
         let mut topology = Topology::unseen(([127, 0, 0, 1], 80).into());
         topology.servers = vec![PID];
         MemoryLimitSampler::new(&tree.paths()).sample(&topology)
+    }
+
+    fn limits(tree: &Tree) -> Vec<MemoryLimit> {
+        sampled(tree).unwrap_or_default()
     }
 
     /// As Linux 6.18 writes it.
@@ -246,12 +289,34 @@ mod tests {
     }
 
     #[test]
+    fn a_group_around_that_is_fuller_is_what_is_in_use() {
+        let tree = Tree::new("0::/slice/web\n");
+        tree.file("cg/slice/web/memory.max", "1000000\n");
+        tree.file("cg/slice/web/memory.current", "100000\n");
+        tree.file("cg/slice/memory.max", "4000000\n");
+        tree.file("cg/slice/memory.current", "3800000\n");
+        let slice = MemoryUse { most_bytes: 4_000_000, used_bytes: 3_800_000 };
+        assert_eq!(in_use(&tree.paths(), PID), Some(slice));
+        assert_eq!(limits(&tree)[0].limit_bytes, 1_000_000, "what a run tells is the tightest");
+    }
+
+    #[test]
     fn no_limit_is_none() {
         let tree = Tree::new("4:memory:/web\n0::/a\n");
         tree.file("cg/memory/web/memory.limit_in_bytes", "9223372036854771712\n");
         tree.file("cg/a/memory.max", "max\n");
         assert_eq!((limits(&tree), in_use(&tree.paths(), PID)), (Vec::new(), None));
         assert_eq!(limits(&Tree::new("")), []);
+    }
+
+    #[test]
+    fn a_cgroup_that_cannot_be_read_is_not_taken_to_have_no_limit() {
+        for (membership, group) in [("0::/web\n", "cg/web"), ("4:memory:/web\n0::/\n", "cg/memory/web")] {
+            let tree = Tree::new(membership);
+            assert_eq!(sampled(&tree), None, "{membership}");
+            tree.file(&format!("{group}/cgroup.procs"), "7\n");
+            assert_eq!(sampled(&tree), Some(Vec::new()), "{membership}");
+        }
     }
 
     proptest! {

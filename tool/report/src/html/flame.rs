@@ -8,7 +8,7 @@ use minijinja::HtmlEscape;
 use serde::Serialize;
 
 use crate::number;
-use crate::sentences;
+use crate::sentences::{self, flame as sentence};
 use crate::words;
 
 /// Smaller parts are not drawn.
@@ -90,7 +90,7 @@ pub(super) fn drawings(tiers: &[Stacks<'_>], room: Room) -> Vec<Drawing> {
 impl Drawing {
     /// Draws the largest parts that there is room for.
     fn new((functions, stacks): Stacks<'_>, room: Room) -> Self {
-        let nodes = tree(stacks, 0.0, usize::MAX).nodes;
+        let nodes = tree(stacks);
         let mut largest: Vec<(usize, &Node)> = nodes.iter().enumerate().collect();
         // A caller, which is no smaller than what it calls, comes before it.
         largest.sort_by(|(_, a), (_, b)| b.share.total_cmp(&a.share).then(a.depth.cmp(&b.depth)));
@@ -106,10 +106,10 @@ impl Drawing {
             drawn.push((*place, part));
         }
         let next = largest.get(drawn.len());
-        let left_out = next.map(|(_, next)| left_out(largest.len() - drawn.len(), next.share));
+        let left_out = next.map(|(_, next)| sentence::left_out(largest.len() - drawn.len(), next.share));
         drawn.sort_by_key(|(place, _)| *place);
         Self {
-            description: description(functions, &nodes),
+            description: sentence::description(&most_of_their_own(functions, &nodes)),
             left_out,
             width: WIDTH,
             height: rows * ROW,
@@ -118,31 +118,15 @@ impl Drawing {
     }
 }
 
-/// `812 parts of at most 0.2 % each are not drawn.`
-fn left_out(count: usize, share_max: f64) -> String {
-    let share = number::percent(share_max);
-    match count {
-        1 => format!("A part of {share} is not drawn."),
-        _ => format!("{} parts of at most {share} each are not drawn.", number::count(count as u64)),
-    }
-}
-
-/// `The functions with the most time of their own: deflate_slow 41 %, memcpy 12 %.`
-fn description(functions: &[Function], nodes: &[Node]) -> String {
+/// The functions with the most time of their own, and the share of it.
+fn most_of_their_own(functions: &[Function], nodes: &[Node]) -> Vec<(String, f64)> {
     let mut own = BTreeMap::<u32, f64>::new();
     for node in nodes {
         *own.entry(node.function).or_default() += node.own;
     }
     let mut own: Vec<_> = own.into_iter().filter(|(_, share)| *share >= SHARE_MIN).collect();
     own.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let named = |(function, share): &(u32, f64)| {
-        format!("{} {}", name(functions, *function), number::percent(*share))
-    };
-    let named: Vec<_> = own.iter().take(NAMED_MAX).map(named).collect();
-    match named.is_empty() {
-        true => "No function has a part worth drawing.".to_owned(),
-        false => format!("The functions with the most time of their own: {}.", named.join(", ")),
-    }
+    own.into_iter().take(NAMED_MAX).map(|(function, share)| (name(functions, function), share)).collect()
 }
 
 fn function(functions: &[Function], number: u32) -> Option<&Function> {
@@ -290,6 +274,8 @@ mod tests {
         let nothing = Drawing::new((&[], &[]), ALL);
         assert_eq!((nothing.parts.len(), nothing.height), (0, 0));
         assert_eq!(nothing.description, "No function has a part worth drawing.");
+        let never_seen = Drawing::new((&functions(&["main"]), &stacks(&[(&[0], 0)])), ALL);
+        assert_eq!((never_seen.parts.len(), never_seen.left_out), (0, None));
     }
 
     #[test]

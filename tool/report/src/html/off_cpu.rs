@@ -4,7 +4,7 @@ use analysis::run::{OffCpu, Run, TierOffCpu, Wait};
 use serde::Serialize;
 
 use super::flame::{Drawing, Graph, Room, drawings};
-use super::profile::{TIERS_MAX, more};
+use super::profile::TIERS_MAX;
 use super::table::{Cell, Column, Row, Table};
 use crate::number;
 use crate::sentences::{self, holders};
@@ -37,9 +37,10 @@ pub(super) fn section(run: &Run, bytes: usize) -> Option<Section> {
     let stacks: Vec<_> = tiers.iter().map(|tier| (&*tier.functions, &*tier.stacks)).collect();
     let drawn = drawings(&stacks, Room { bytes, parts: PARTS_MAX });
     let shown = tiers.iter().zip(drawn).enumerate();
+    let more = sentences::flame::more_tiers(seen.tiers.len() - tiers.len());
     Some(Section {
         reading: reading(seen),
-        troubles: sentences::off_cpu_troubles(seen).into_iter().chain(more(seen.tiers.len())).collect(),
+        troubles: sentences::off_cpu_troubles(seen).into_iter().chain(more).collect(),
         tiers: shown.map(|(number, (tier, drawing))| sleepers(number, tier, drawing)).collect(),
         has_graphs: tiers.iter().any(|tier| !tier.stacks.is_empty()),
     })

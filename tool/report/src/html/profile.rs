@@ -28,20 +28,12 @@ pub(super) fn section(run: &Run, bytes: usize) -> Option<Section> {
     let stacks: Vec<_> = tiers.iter().map(|tier| (&*tier.functions, &*tier.stacks)).collect();
     let drawn = drawings(&stacks, Room { bytes, parts: PARTS_MAX });
     let graphs = tiers.iter().zip(drawn).enumerate();
+    let more = sentences::flame::more_tiers(profile.tiers.len() - tiers.len());
     Some(Section {
         reading: if tiers.is_empty() { String::new() } else { reading(profile) },
-        troubles: sentences::profile_troubles(profile).into_iter().chain(more(profile.tiers.len())).collect(),
+        troubles: sentences::profile_troubles(profile).into_iter().chain(more).collect(),
         tiers: graphs.map(|(number, (tier, drawing))| graph(number, tier, drawing)).collect(),
     })
-}
-
-/// How many of so many tiers are not shown.
-pub(super) fn more(tiers: usize) -> Option<String> {
-    match tiers.saturating_sub(TIERS_MAX) {
-        0 => None,
-        1 => Some("One more tier is only in the run file.".to_owned()),
-        more => Some(format!("{} more tiers are only in the run file.", number::count(more as u64))),
-    }
 }
 
 fn reading(of: &Profile) -> String {

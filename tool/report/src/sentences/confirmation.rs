@@ -48,13 +48,13 @@ pub(crate) fn tested(of: &Confirmation) -> String {
     }
 }
 
-/// What is left where no tier is followed. A lower quota tells only of the processor time of its processes.
+/// What is left where no tier is followed. A lower quota tells nothing else of its processes.
 fn nothing(of: &Confirmation) -> String {
     let by_quota = |slowed: &&SlowedTier| slowed.by == SlowedBy::Quota;
     let within: Vec<String> = of.tiers.iter().filter(by_quota).map(|slowed| slowable(&slowed.tier)).collect();
     let or = match within.is_empty() {
         true => String::new(),
-        false => format!(", or for something within {} other than processor time", and(within.into_iter())),
+        false => format!(", or for something within {} other than the CPU quota", and(within.into_iter())),
     };
     format!(
         "Tested by experiment: slowing no tier slows the server. Requests wait for something that goes on while processes are \
@@ -73,7 +73,7 @@ fn followed(of: &Confirmation, tier: &Slowable) -> String {
     let name = slowable(tier);
     match of.tiers.iter().find(|slowed| slowed.tier == *tier).map(|slowed| slowed.by) {
         None | Some(SlowedBy::Stopping) => format!("the speed of {name}"),
-        Some(SlowedBy::Quota) => format!("the processor time that {name} may use"),
+        Some(SlowedBy::Quota) => format!("the CPU quota of {name}"),
         Some(SlowedBy::Rate) => format!("the rate of {name}"),
     }
 }
@@ -83,7 +83,7 @@ fn slowed(tier: &SlowedTier) -> String {
     let (name, share) = (slowable(&tier.tier), percent(tier.stopped_share));
     let how = match tier.by {
         SlowedBy::Stopping => format!("stopping {name} for {share} of the time"),
-        SlowedBy::Quota => format!("lowering the processor time that {name} may use by {share}"),
+        SlowedBy::Quota => format!("lowering the CPU quota of {name} by {share}"),
         SlowedBy::Rate => format!("lowering the rate of {name} by {share}"),
     };
     let [low, high] = tier.elasticity_ci;
@@ -92,19 +92,20 @@ fn slowed(tier: &SlowedTier) -> String {
 
 fn left_alone(left_alone: &LeftAlone, of: &Confirmation) -> String {
     let name = slowable(&left_alone.tier);
-    let what = match left_alone.reason {
-        // Its processes were stopped.
-        _ if of.tiers.iter().any(|slowed| slowed.tier == left_alone.tier) => {
-            format!("The CPU quota of {name} was not lowered")
-        }
-        LeftAloneReason::QuotaNeedsRoot | LeftAloneReason::QuotaShared => {
-            format!("The CPU quota of {name} was not lowered")
-        }
+    let what = match left_alone.tier.link {
+        Some(_) => format!("{} was not slowed", capitalised(&name)),
+        None if is_of_quota(left_alone, of) => format!("The CPU quota of {name} was not lowered"),
         // Names of programs are written as they are.
-        _ if left_alone.tier.link.is_some() => format!("{} was not slowed", capitalised(&name)),
-        _ => format!("{name} was not slowed"),
+        None => format!("{name} was not slowed"),
     };
     format!("{what}: {}.", why(left_alone.reason))
+}
+
+/// Whether it was the quota of processes that was left alone; they may have been stopped in place of that.
+fn is_of_quota(left_alone: &LeftAlone, of: &Confirmation) -> bool {
+    let reasons =
+        [LeftAloneReason::QuotaNeedsRoot, LeftAloneReason::QuotaShared, LeftAloneReason::ChangedByOthers];
+    reasons.contains(&left_alone.reason) || of.tiers.iter().any(|slowed| slowed.tier == left_alone.tier)
 }
 
 fn why(left_alone: LeftAloneReason) -> &'static str {
@@ -122,10 +123,15 @@ fn why(left_alone: LeftAloneReason) -> &'static str {
         LeftAloneReason::Elsewhere => "nstar slows only what runs beside it",
         LeftAloneReason::Ended => "it ended meanwhile",
         LeftAloneReason::NotAllowed => "the system did not let nstar do so",
+        LeftAloneReason::ChangedByOthers => {
+            "somebody else changed it meanwhile, or another nstar is lowering it (run one after the other)"
+        }
         LeftAloneReason::QuotaNeedsRoot => "only root may (run nstar as root)",
         LeftAloneReason::QuotaShared => "it has no control group of its own (systemd-run gives it one)",
         LeftAloneReason::RateNeedsRoot => "only root may shape it (run nstar as root)",
-        LeftAloneReason::ToolsMissing => "tc or nsenter is missing (install iproute2 and util-linux)",
+        LeftAloneReason::ToolsMissing => {
+            "tc, nsenter or timeout is missing (install iproute2, util-linux and coreutils)"
+        }
         LeftAloneReason::ShapedOtherwise => {
             "it has a queueing discipline that nstar could not put back (it can those of net.core.default_qdisc, and tbf)"
         }
@@ -204,9 +210,8 @@ mod tests {
         };
         assert_eq!(
             told(vec![slowed(tier("back").into(), SlowedBy::Quota)], ConfirmationAnswer::Confirmed),
-            "Tested by experiment, and confirmed: throughput follows the processor time that back (pid 7) may use. With 16 \
-             users, lowering the processor time that back (pid 7) may use by 10 % cost 0.98 of that in throughput (95 % interval \
-             0.93 to 1.03)."
+            "Tested by experiment, and confirmed: throughput follows the CPU quota of back (pid 7). With 16 users, lowering the \
+             CPU quota of back (pid 7) by 10 % cost 0.98 of that in throughput (95 % interval 0.93 to 1.03)."
         );
         assert_eq!(
             told(vec![slowed(link(), SlowedBy::Rate)], ConfirmationAnswer::Elsewhere(link())),
@@ -222,7 +227,7 @@ mod tests {
         tested.tiers =
             vec![SlowedTier { tier: tier("back").into(), by: SlowedBy::Quota, ..SlowedTier::default() }];
         let told = confirmation(&tested);
-        assert!(told.contains(", or for something within back (pid 7) other than processor time."), "{told}");
+        assert!(told.contains(", or for something within back (pid 7) other than the CPU quota."), "{told}");
     }
 
     #[test]
@@ -255,5 +260,9 @@ mod tests {
         let told = confirmation(&none_of(link(), LeftAloneReason::RateNeedsRoot));
         let rate = "The link eth0 was not slowed: only root may shape it (run nstar as root).";
         assert_eq!(told, format!("Not tested by experiment. {rate}"));
+        let changed = |tier| confirmation(&none_of(tier, LeftAloneReason::ChangedByOthers));
+        let (link, quota) = (changed(link()), changed(tier("back").into()));
+        assert!(link.contains(" The link eth0 was not slowed: somebody else changed it meanwhile"), "{link}");
+        assert!(quota.contains(" The CPU quota of back (pid 7) was not lowered: somebody else"), "{quota}");
     }
 }

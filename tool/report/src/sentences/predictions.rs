@@ -201,7 +201,7 @@ pub(crate) fn caution(of: &Caution) -> String {
             number::percent(*share),
             match followed {
                 true => "The model falls as it did; how far it falls with more users is not known.",
-                false => "The model does not fall: beyond N* it promises too much.",
+                false => "The model does not fall: beyond N* it may promise too much.",
             }
         ),
         Caution::Misses { share } => format!(

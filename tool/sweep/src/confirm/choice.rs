@@ -2,17 +2,11 @@
 
 use analysis::{
     counters::Role,
-    resources::Group,
     run::{Bottleneck, Identity, LeftAlone, LeftAloneReason, Link, Processes, ResourceKind, Slowable},
 };
-use observe::{CpuLimit, KernelPaths, Stoppable};
+use observe::{KernelPaths, Stoppable};
 
-use super::{
-    Swept,
-    link::LowerRate,
-    quota::LowerQuota,
-    slowing::{Means, is_nearly_full},
-};
+use super::{Swept, link::LowerRate, quota::LowerQuota, slowing::Means};
 
 /// Tiers beyond these are left alone: all of them together would take minutes.
 const TIERS_MAX: usize = 6;
@@ -127,9 +121,8 @@ impl Chooser<'_> {
         }
         let stopping = self.may_stop(pids);
         let kind = self.suspects.get(self.rank(tier)).map(|(kind, _)| *kind);
-        let is_told = kind != Some(ResourceKind::Cpu) || self.fill_their_processors(&tier.processes);
-        if is_told && by_quota(kind, stopping) {
-            match self.quota(&tier.processes, pids) {
+        if by_quota(kind, stopping) {
+            match LowerQuota::of(self.paths, pids) {
                 Ok(quota) => return Ok(Means::Quota(quota)),
                 Err(reason) => left_alone.push(LeftAlone { tier: tier.clone(), reason }),
             }
@@ -150,24 +143,6 @@ impl Chooser<'_> {
         forbids_both.or(reasons.first()).map_or(Ok(()), |reason| Err(*reason))
     }
 
-    /// Whether they alone fill the processors that they may use. Where they share them with others, a quota a little below all of
-    /// those slows nobody, however full they are.
-    fn fill_their_processors(&self, of: &Processes) -> bool {
-        self.group(of).is_some_and(|group| is_nearly_full(group.cores, group.allowed_count() as f64))
-    }
-
-    /// What they used with most users.
-    fn group(&self, of: &Processes) -> Option<&Group> {
-        let steps = self.swept.steps.iter().rev();
-        steps.flat_map(|step| &step.usage.groups).find(|group| group.is(of))
-    }
-
-    fn quota(&self, of: &Processes, pids: &[u32]) -> Result<LowerQuota, LeftAloneReason> {
-        let limit = CpuLimit::of_only(self.paths, pids)?;
-        let processors = self.group(of).map(|group| group.allowed_count() as f64);
-        LowerQuota::of(limit, processors).ok_or(LeftAloneReason::NotAllowed)
-    }
-
     fn rate(&self, link: &Link) -> Result<LowerRate, LeftAloneReason> {
         if link.on.is_some() {
             return Err(LeftAloneReason::Elsewhere);
@@ -184,14 +159,10 @@ impl Chooser<'_> {
 }
 
 /// Whether a tier is slowed by a lower quota: where that is what it is suspected of most, as processes that are stopped for a
-/// part of the time spend it all the same; and where it is suspected of full processors, and stopping it would do harm that a
-/// quota does not.
+/// part of the time spend it all the same. Of anything else a quota tells nothing: a tier that nearly uses it up would follow
+/// it, also where requests wait for a lock.
 fn by_quota(suspected_of: Option<ResourceKind>, stopping: Result<(), LeftAloneReason>) -> bool {
-    match suspected_of {
-        Some(ResourceKind::CpuQuota) => stopping.err().is_none_or(allows_quota),
-        Some(ResourceKind::Cpu) => stopping.err().is_some_and(allows_quota),
-        _ => false,
-    }
+    suspected_of == Some(ResourceKind::CpuQuota) && stopping.err().is_none_or(allows_quota)
 }
 
 /// Whether a lower quota does no harm to processes that are not to be stopped for this reason.
@@ -228,7 +199,7 @@ mod tests {
         let of = |kind, stopping| by_quota(Some(kind), stopping);
         assert!(of(ResourceKind::CpuQuota, Ok(())) && of(ResourceKind::CpuQuota, Err(Debugged)));
         assert!(!of(ResourceKind::CpuQuota, Err(Ours)) && !of(ResourceKind::CpuQuota, Err(Stopped)));
-        assert!(!of(ResourceKind::Cpu, Ok(())) && of(ResourceKind::Cpu, Err(Debugged)));
+        assert!(!of(ResourceKind::Cpu, Ok(())) && !of(ResourceKind::Cpu, Err(Debugged)));
         assert!(!of(ResourceKind::Lock, Err(Debugged)) && !by_quota(None, Ok(())));
     }
 
@@ -280,26 +251,6 @@ mod tests {
         let chooser = Chooser { swept: &swept, paths: &paths, stoppable, started_only: false, suspects: &[] };
         let eth0 = Link { name: "eth0".into(), on: None };
         assert_eq!(chooser.rate(&eth0).err(), Some(LeftAloneReason::FullOnTheWayIn));
-    }
-
-    #[test]
-    fn a_quota_tells_of_full_processors_only_where_nobody_shares_them() {
-        let bottleneck = Bottleneck::default();
-        let mut step = Step::default();
-        let group = |name: &str, cores| Group {
-            name: name.into(),
-            cores,
-            allowed: (0..4).collect(),
-            ..Group::default()
-        };
-        step.usage.groups = vec![group("alone", 3.9), group("beside", 2.0)];
-        let (steps, topology) = ([step], Topology::unseen(([127, 0, 0, 1], 80).into()));
-        let swept = swept(&bottleneck, &steps, topology);
-        let paths = KernelPaths::default();
-        let stoppable = Stoppable::by_this_process(&paths);
-        let chooser = Chooser { swept: &swept, paths: &paths, stoppable, started_only: false, suspects: &[] };
-        let fill = |name: &str| chooser.fill_their_processors(&processes(name));
-        assert!(fill("alone") && !fill("beside") && !fill("unknown"));
     }
 
     /// What may not be slowed by a quota either decides, whichever process it is.

@@ -4,14 +4,18 @@
 //! kernel's own discipline comes back when that is deleted. Any other is left alone, as it could not be put back. What somebody
 //! else has configured meanwhile is neither replaced nor deleted.
 
+use std::path::Path;
+
 use analysis::{resources::LinkUse, run::LeftAloneReason};
 use observe::{Interface, RootQdisc, TokenBucket};
 use rustix::process::geteuid;
 
 use super::{
-    slowing::{BY, Slowing, is_nearly_full},
+    lock::Lock,
+    slowing::{BY, Slowing},
     stand_by::{Script, StandBy},
 };
+use crate::progress::NotPutBack;
 
 /// A new bucket holds what passes in this time, and two of the largest segments that the kernel hands down at least.
 const BURST_S: f64 = 0.001;
@@ -20,6 +24,8 @@ const BURST_BYTES_MIN: u64 = 128 << 10;
 const PATIENCE: &str = "200ms";
 /// The handle of a new bucket, by which none but this one is deleted. The kernel gives those from 8001: on.
 const HANDLE: &str = "6e73:";
+/// The network namespace of this process.
+const OWN_NAMESPACE: &str = "/proc/self/ns/net";
 
 /// A link whose rate is to be lowered, now and then.
 #[derive(Debug)]
@@ -34,6 +40,8 @@ pub(super) struct LowerRate {
 struct Shape {
     lower: String,
     undo: String,
+    /// The rate meanwhile.
+    bits_per_s: u64,
     /// By which the rate is lower, 0 to 1.
     share: f64,
 }
@@ -58,23 +66,54 @@ impl LowerRate {
         Ok(Self { interface, now, shape })
     }
 
-    /// Lowers it.
+    /// Keeps other runs of nstar from lowering the rate of any link in the same network namespace.
+    ///
+    /// # Errors
+    /// The reason to leave it alone.
+    pub(super) fn lock(&self) -> Result<Lock, LeftAloneReason> {
+        Lock::on(self.interface.namespace.as_deref().unwrap_or(Path::new(OWN_NAMESPACE)))
+    }
+
+    /// Lowers it, with its lock held.
     ///
     /// # Errors
     /// The reason to leave it alone: somebody else has changed it meanwhile, or `tc` fails.
-    pub(super) fn start(&self) -> Result<Slowing, LeftAloneReason> {
-        let Shape { lower, undo, share } = &self.shape;
+    pub(super) fn start(&self, lock: &Lock) -> Result<Slowing, LeftAloneReason> {
+        let Shape { lower, undo, share, .. } = &self.shape;
         if !self.interface.root_qdisc().is_ok_and(|now| is_same(now, self.now)) {
-            return Err(LeftAloneReason::NotAllowed);
+            return Err(LeftAloneReason::ChangedByOthers);
         }
         let stand_by = StandBy::start(Script {
             begin: "$1",
             undo: "$2",
             arguments: vec![lower.into(), undo.into()],
             namespace: self.interface.namespace.clone(),
+            lock: Some(lock.shared()?),
         })?;
         Ok(Slowing::Lowered { stand_by, share: *share })
     }
+
+    /// Itself, where its rate is still lower; `None` also where the interface has gone.
+    pub(super) fn not_put_back(&self) -> Option<NotPutBack> {
+        let Interface { name, namespace } = &self.interface;
+        let entrance = namespace.as_ref().map(|namespace| format!("nsenter --net={} ", namespace.display()));
+        let is_lower = self.interface.root_qdisc().is_ok_and(|now| is_bucket(now, self.shape.bits_per_s));
+        is_lower.then(|| NotPutBack::Rate {
+            interface: name.clone(),
+            command: format!("{}{}", entrance.unwrap_or_default(), self.shape.undo),
+        })
+    }
+}
+
+/// Whether so much of a link is used that lowering its rate costs at least half of that share in throughput. With less used, the
+/// test speaks against the link whatever the bottleneck is.
+fn is_nearly_full(used: f64, limit: f64) -> bool {
+    limit > 0.0 && used >= (1.0 - BY / 2.0) * limit
+}
+
+/// Whether it is a token bucket of this rate, which the kernel keeps in whole bytes.
+fn is_bucket(one: RootQdisc, bits_per_s: u64) -> bool {
+    matches!(one, RootQdisc::TokenBucket(bucket) if bucket.bits_per_s / 8 == bits_per_s / 8)
 }
 
 /// Whether two are the same. The size of a bucket is not told to the byte.
@@ -98,8 +137,12 @@ fn shape(interface: &str, now: RootQdisc, link_bits_per_s: Option<f64>) -> Optio
             let most = carries.map_or(bits_per_s, |carries| bits_per_s.min(carries as u64));
             let lower = lower(most);
             let change = |to| format!("tc qdisc change {root} {} limit {limit_bytes}", tbf(to, burst_bytes));
-            let share = 1.0 - lower as f64 / most as f64;
-            Some(Shape { lower: change(lower), undo: change(bits_per_s), share })
+            Some(Shape {
+                lower: change(lower),
+                undo: change(bits_per_s),
+                bits_per_s: lower,
+                share: 1.0 - lower as f64 / most as f64,
+            })
         }
         RootQdisc::Default => {
             let carries = carries?;
@@ -109,6 +152,7 @@ fn shape(interface: &str, now: RootQdisc, link_bits_per_s: Option<f64>) -> Optio
             Some(Shape {
                 lower: format!("tc qdisc add {root} handle {HANDLE} {new} latency {PATIENCE}"),
                 undo: format!("tc qdisc del {root} handle {HANDLE}"),
+                bits_per_s,
                 share: 1.0 - bits_per_s as f64 / carries,
             })
         }
@@ -127,23 +171,29 @@ mod tests {
     #[test]
     fn a_token_bucket_keeps_all_but_its_rate() {
         let bucket = TokenBucket { bits_per_s: 20_000_000, burst_bytes: 16_384, limit_bytes: 141_384 };
-        let Shape { lower, undo, share } = shape("eth0", RootQdisc::TokenBucket(bucket), None).unwrap();
+        let Shape { lower, undo, share, bits_per_s } =
+            shape("eth0", RootQdisc::TokenBucket(bucket), None).unwrap();
         assert_eq!(lower, "tc qdisc change dev eth0 root tbf rate 18000000bit burst 16384 limit 141384");
         assert_eq!(undo, "tc qdisc change dev eth0 root tbf rate 20000000bit burst 16384 limit 141384");
         assert!((share - 0.1).abs() < 1e-9);
+        let now = |bits_per_s| RootQdisc::TokenBucket(TokenBucket { bits_per_s, ..bucket });
+        assert!(is_bucket(now(18_000_000), bits_per_s) && !is_bucket(now(20_000_000), bits_per_s));
+        assert!(is_bucket(now(18_000_000), 18_000_001), "the kernel tells of whole bytes");
+        assert!(!is_bucket(RootQdisc::Default, bits_per_s));
     }
 
     #[test]
     fn a_token_bucket_wider_than_the_link_is_lowered_from_what_the_link_carries() {
         let bucket = TokenBucket { bits_per_s: 2_000_000_000, burst_bytes: 250_000, limit_bytes: 1_000_000 };
-        let Shape { lower, undo, share } = shape("eth0", RootQdisc::TokenBucket(bucket), Some(1e9)).unwrap();
+        let Shape { lower, undo, share, .. } =
+            shape("eth0", RootQdisc::TokenBucket(bucket), Some(1e9)).unwrap();
         assert!(lower.contains(" rate 900000000bit ") && undo.contains(" rate 2000000000bit "), "{lower}");
         assert!((share - 0.1).abs() < 1e-9);
     }
 
     #[test]
     fn where_nobody_has_configured_anything_a_token_bucket_comes_and_goes() {
-        let Shape { lower, undo, share } = shape("eth0", RootQdisc::Default, Some(1e9)).unwrap();
+        let Shape { lower, undo, share, .. } = shape("eth0", RootQdisc::Default, Some(1e9)).unwrap();
         let new = "tc qdisc add dev eth0 root handle 6e73: tbf rate 900000000bit burst 131072 latency 200ms";
         assert_eq!(lower, new);
         assert_eq!(undo, "tc qdisc del dev eth0 root handle 6e73:", "nobody else's");

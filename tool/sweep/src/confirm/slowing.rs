@@ -4,16 +4,11 @@ use std::time::Duration;
 
 use analysis::run::{LeftAloneReason, SlowedBy};
 
-use super::{link::LowerRate, quota::LowerQuota, stand_by::StandBy, stopping::Stopping};
+use super::{link::LowerRate, lock::Lock, quota::LowerQuota, stand_by::StandBy, stopping::Stopping};
+use crate::progress::NotPutBack;
 
 /// The share by which a limit is lowered.
 pub(super) const BY: f64 = 0.1;
-/// Whether so much of a limit is used that lowering it costs at least half of that share in throughput. With less used, the test
-/// speaks against the limit whatever the bottleneck is.
-pub(super) fn is_nearly_full(used: f64, limit: f64) -> bool {
-    limit > 0.0 && used >= (1.0 - BY / 2.0) * limit
-}
-
 /// The start of a stretch that is left out: requests of the one before.
 pub(super) const SETTLING: Duration = Duration::from_millis(60);
 /// The same where packets may have been dropped: longer than TCP takes to send them again at first (RTO, at least 200 ms on
@@ -41,16 +36,16 @@ impl Means {
         }
     }
 
-    /// Begins to slow the tier.
+    /// Keeps other runs of nstar from lowering the same limit, as long as the tier is tested.
     ///
     /// # Errors
     /// The reason to leave it alone.
-    pub(super) fn start(&self) -> Result<Slowing, LeftAloneReason> {
-        match self {
-            Self::Stopping(pids) => Stopping::start(pids).map(Slowing::Stopping),
-            Self::Quota(quota) => quota.start(),
-            Self::Rate(rate) => rate.start(),
-        }
+    pub(super) fn hold(&self) -> Result<Held<'_>, LeftAloneReason> {
+        Ok(match self {
+            Self::Stopping(pids) => Held::Stopping(pids),
+            Self::Quota(quota) => Held::Quota(quota, quota.lock()?),
+            Self::Rate(rate) => Held::Rate(rate, rate.lock()?),
+        })
     }
 
     /// How long to wait after a change before anything is counted. A quota that was changed is handed out anew, so that there
@@ -84,6 +79,38 @@ fn whole(period: Duration, wanted: Duration) -> Duration {
     period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX))
 }
 
+/// Means that no other run of nstar uses until this is dropped.
+#[derive(Debug)]
+pub(super) enum Held<'a> {
+    Stopping(&'a [u32]),
+    Quota(&'a LowerQuota, Lock),
+    Rate(&'a LowerRate, Lock),
+}
+
+impl Held<'_> {
+    /// Begins to slow the tier.
+    ///
+    /// # Errors
+    /// The reason to leave it alone.
+    pub(super) fn start(&self) -> Result<Slowing, LeftAloneReason> {
+        match self {
+            Self::Stopping(pids) => Stopping::start(pids).map(Slowing::Stopping),
+            Self::Quota(quota, lock) => quota.start(lock),
+            Self::Rate(rate, lock) => rate.start(lock),
+        }
+    }
+
+    /// The limit, where it is still lower though nothing slows the tier any longer.
+    pub(super) fn not_put_back(&self) -> Option<NotPutBack> {
+        match self {
+            // Whoever was stopped is let go by two, each by itself.
+            Self::Stopping(_) => None,
+            Self::Quota(quota, _) => quota.not_put_back(),
+            Self::Rate(rate, _) => rate.not_put_back(),
+        }
+    }
+}
+
 /// A tier that is being slowed, until this is finished or dropped.
 #[derive(Debug)]
 pub(super) enum Slowing {
@@ -96,14 +123,12 @@ pub(super) enum Slowing {
 }
 
 impl Slowing {
-    /// Ends it. Returns the share of the time for which processes were stopped, or by which a limit was lower, 0 to 1.
-    pub(super) fn finish(self) -> f64 {
+    /// Ends it. Returns the share of the time for which processes were stopped, or by which a limit was lower, 0 to 1; `None`
+    /// where that was over before.
+    pub(super) fn finish(self) -> Option<f64> {
         match self {
             Self::Stopping(stopping) => stopping.finish(),
-            Self::Lowered { stand_by, share } => {
-                drop(stand_by);
-                share
-            }
+            Self::Lowered { stand_by, share } => stand_by.finish().then_some(share),
         }
     }
 }

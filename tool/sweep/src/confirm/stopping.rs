@@ -31,7 +31,7 @@ const BETWEEN: [u32; 5] = [9, 5, 12, 7, 12];
 #[derive(Debug)]
 pub(super) struct Stopping {
     over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<f64>>,
+    thread: Option<JoinHandle<Option<f64>>>,
 }
 
 impl Stopping {
@@ -49,22 +49,22 @@ impl Stopping {
             .spawn(move || {
                 let share = alternate(&Stopped(&processes), &told);
                 // Only now that everything goes on again is nobody needed who would see to it.
-                drop(stand_by);
-                share
+                stand_by.finish().then_some(share)
             })
             .map_err(|_| LeftAloneReason::NotAllowed)?;
         Ok(Stopping { over, thread: Some(thread) })
     }
 
-    /// Ends it. Returns the share of the time for which the processes were stopped, 0 to 1.
-    pub(super) fn finish(mut self) -> f64 {
+    /// Ends it. Returns the share of the time for which the processes were stopped, 0 to 1; `None` where nstar was suspended
+    /// meanwhile for longer than anybody stands by.
+    pub(super) fn finish(mut self) -> Option<f64> {
         self.end()
     }
 
-    fn end(&mut self) -> f64 {
+    fn end(&mut self) -> Option<f64> {
         self.over.store(true, Ordering::Relaxed);
         // A thread that panicked has let the processes go, and stopped them for no known time.
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or(0.0)
+        self.thread.take().and_then(|thread| thread.join().ok().flatten())
     }
 }
 
@@ -90,6 +90,7 @@ fn stand_by(pids: &[u32]) -> Result<StandBy, LeftAloneReason> {
         undo: r#"kill -CONT "$@""#,
         arguments: pids.iter().map(|pid| pid.to_string().into()).collect(),
         namespace: None,
+        lock: None,
     })
 }
 
@@ -156,7 +157,7 @@ mod tests {
         while !seen && begun.elapsed() < Duration::from_secs(20) {
             seen = state(child.id()) == 'T';
         }
-        let share = stopping.finish();
+        let share = stopping.finish().unwrap();
         assert!(seen, "it was stopped now and then");
         assert!(share > 0.0 && share < 1.0, "{share}");
         assert_eq!(state(child.id()), 'S', "it goes on");

@@ -171,7 +171,8 @@ fn hundredths(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }
 
-/// The CPU quotas of tiers; `None` where no tier was watched, or a file is from before holders of quotas were kept.
+/// The CPU quotas of tiers; `None` where no tier was watched, or nothing tells that cgroups could be read, or a file is from before
+/// holders of quotas were kept.
 fn cpu_quotas(run: &Run) -> Option<Setting> {
     let resources = &run.verdict_step()?.resources;
     if !resources.iter().any(is_tier) {
@@ -182,16 +183,23 @@ fn cpu_quotas(run: &Run) -> Option<Setting> {
         let holder = quota.identity.as_ref()?.processes()?;
         Some((place(&holder.name, &holder.on), Setting::Number(hundredths(quota.capacity))))
     };
-    quotas.map(of).collect::<Option<BTreeMap<_, _>>>().map(each)
+    let quotas = quotas.map(of).collect::<Option<BTreeMap<_, _>>>()?;
+    let is_known = !quotas.is_empty() || watched(run).any(|tier| tier.memory.is_some());
+    is_known.then(|| each(quotas))
+}
+
+/// The tiers that were watched, where the file is not from before they were kept.
+fn watched(run: &Run) -> impl Iterator<Item = &Tier> {
+    run.topology.iter().flat_map(|topology| &topology.nodes).filter_map(|node| match &node.is {
+        NodeKind::Tier(tier) => Some(tier.as_ref()),
+        _ => None,
+    })
 }
 
 /// Limits on the memory of tiers; `None` where nobody looked, or the file is from before they were kept.
 fn memory_limits(run: &Run) -> Option<Setting> {
-    let tiers = run.topology.as_ref()?.nodes.iter().filter_map(|node| match &node.is {
-        NodeKind::Tier(tier) => Some(tier.as_ref()),
-        _ => None,
-    });
-    let known: Vec<(&Tier, TierMemory)> = tiers.filter_map(|tier| Some((tier, tier.memory?))).collect();
+    let known = watched(run).filter_map(|tier| Some((tier, tier.memory?)));
+    let known: Vec<(&Tier, TierMemory)> = known.collect();
     let limits = known.iter().filter_map(|(tier, memory)| match memory {
         TierMemory::Limited { bytes } => {
             Some((place(&tier.processes.name, &tier.processes.on), Setting::Number(*bytes as f64)))

@@ -156,7 +156,7 @@ fn a_link_is_confirmed_by_lowering_its_rate() {
     assert!(link.starts_with(&format!("{}b", apart.name)), "{link}");
 }
 
-/// Whether a limit is lower than it was before. As long as nstar is stopped it stays so.
+/// Whether a limit is lower than it was before. For some seconds after nstar is stopped it stays so.
 fn is_lower_while_stopped(running: &Running, limit: &impl Fn() -> String, before: &str) -> bool {
     if limit() == before {
         return false;
@@ -169,28 +169,39 @@ fn is_lower_while_stopped(running: &Running, limit: &impl Fn() -> String, before
     is_lower
 }
 
-/// Kills nstar while a limit is lower, and sees that it is then what it was before.
-fn is_put_back_after_a_kill(place: &Place, server: &Server, limit: impl Fn() -> String) {
-    let before = limit();
+/// nstar, stopped while a limit is lower than it was before; `None` where it lowered none, which is said.
+fn stopped_while_lower(
+    place: &Place,
+    server: &Server,
+    limit: &impl Fn() -> String,
+    before: &str,
+) -> Option<Running> {
     let url = server.url("/");
     for _ in 0..3 {
         let mut running = place.nstar(["sweep", &url].into_iter().chain(SWEEP)).start();
         let mut is_lower = false;
         if running.stderr_until("slowing").is_ok() {
             comes(|| {
-                is_lower = is_lower_while_stopped(&running, &limit, &before);
+                is_lower = is_lower_while_stopped(&running, limit, before);
                 is_lower || !running.is_alive()
             });
         }
         if is_lower {
-            running.signal("KILL");
-            let outcome = running.finish();
-            assert!(comes(|| limit() == before), "{} was {before}: {outcome}", limit());
-            return;
+            return Some(running);
         }
         eprintln!("not yet: {}", running.finish());
     }
     eprintln!("UNDECIDED: this machine was too busy for a verdict that would be tested so");
+    None
+}
+
+/// Kills nstar while a limit is lower, and sees that it is then what it was before.
+fn is_put_back_after_a_kill(place: &Place, server: &Server, limit: impl Fn() -> String) {
+    let before = limit();
+    let Some(running) = stopped_while_lower(place, server, &limit, &before) else { return };
+    running.signal("KILL");
+    let outcome = running.finish();
+    assert!(comes(|| limit() == before), "{} was {before}: {outcome}", limit());
 }
 
 #[test]
@@ -202,6 +213,23 @@ fn a_quota_is_put_back_where_nstar_is_killed() {
     let quota = CpuQuota::of_a_core(0.3);
     let server = limited(&quota);
     is_put_back_after_a_kill(&place, &server, || quota.text());
+}
+
+#[test]
+fn a_quota_is_put_back_while_nstar_is_suspended() {
+    if !is_root_or_skip("a_quota_is_put_back_while_nstar_is_suspended") {
+        return;
+    }
+    let place = Place::new();
+    let quota = CpuQuota::of_a_core(0.3);
+    let server = limited(&quota);
+    let before = quota.text();
+    let Some(running) = stopped_while_lower(&place, &server, &|| quota.text(), &before) else { return };
+    assert!(comes(|| quota.text() == before), "{} was {before}", quota.text());
+    running.signal("INT");
+    running.signal("CONT");
+    let outcome = running.finish();
+    assert_eq!(quota.text(), before, "{outcome}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::LazyLock,
     thread,
     time::{Duration, Instant},
 };
@@ -51,7 +52,20 @@ for _ in range(6000):
     answerer.close()
 "#;
 
-/// A server on processor 0, in a network namespace of its own, without any of these faults.
+/// The first two processors that this process may use: the server's, and the generator's.
+static PROCESSORS: LazyLock<[String; 2]> = LazyLock::new(|| {
+    let status = fs::read_to_string("/proc/self/status").expect("what this process may use");
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let numbers = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let [first, last] = [first, last].map(|number| number.parse::<u32>().expect("a processor"));
+        first..=last
+    };
+    let mut all = list.expect("a list of processors").trim().split(',').flat_map(numbers);
+    [(); 2].map(|()| all.next().expect("two processors").to_string())
+});
+
+/// A server on the first processor, in a network namespace of its own, without any of these faults.
 struct Bench {
     server: Server,
     network: Network,
@@ -104,7 +118,7 @@ impl Bench {
 
     /// The server as it is, and a generator on the other processor.
     fn healthy(&self) -> Look<'_> {
-        Look { server: &self.server, cpus: "1", neighbour: None }
+        Look { server: &self.server, cpus: &PROCESSORS[1], neighbour: None }
     }
 
     /// What doctor finds of the faults that are planted here.
@@ -164,7 +178,7 @@ fn serve(network: &Network, program: &str, through: &[&str], python: &str) -> Se
     let port = free_port();
     let program = format!("{}{program}", HTTP.replace("127.0.0.1", "0.0.0.0"));
     let mut command = Command::new("nsenter");
-    command.args([entrance(network).as_str(), "taskset", "-c", "0", "prlimit", "--nofile=4096:"]);
+    command.args([entrance(network).as_str(), "taskset", "-c", &PROCESSORS[0], "prlimit", "--nofile=4096:"]);
     command.args(through).args([python, "-c", &program, &port.to_string()]);
     Server::at((network.address, port).into(), command)
 }
@@ -292,7 +306,7 @@ const FAULTS: [Plant; 11] = [
     ("open-files", few_files),
     ("backlog", short_queue),
     ("debug-server", debug_build),
-    ("shared-processors", |bench| Some(bench.found(Look { cpus: "0", ..bench.healthy() }))),
+    ("shared-processors", |bench| Some(bench.found(Look { cpus: &PROCESSORS[0], ..bench.healthy() }))),
     ("neighbour", neighbour),
     ("quota", |bench| Some(Group::make(&QUOTA)?.found(bench, HEALTHY_SERVER))),
     ("memory", |bench| Some(Group::make(&MEMORY)?.found(bench, KEEPS_MUCH))),
