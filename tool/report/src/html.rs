@@ -73,11 +73,21 @@ const REMARKS_BYTES: usize = 2_000;
 pub fn html(run: &Run) -> Result<String, RenderError> {
     let environment = environment()?;
     let render = |graphs_bytes| render_in(&environment, "page.html", page::Page::new(run, graphs_bytes));
-    let without_graphs = render(0)?;
+    let mut page = render(0)?;
     if run.profile.is_none() {
-        return Ok(without_graphs);
+        return Ok(page);
     }
-    render(PAGE_BYTES_MAX.saturating_sub(REMARKS_BYTES + without_graphs.len()))
+    let mut room = PAGE_BYTES_MAX.saturating_sub(page.len());
+    while room > 0 {
+        room = room.saturating_sub(REMARKS_BYTES);
+        page = render(room)?;
+        let over = page.len().saturating_sub(PAGE_BYTES_MAX);
+        if over == 0 {
+            break;
+        }
+        room = room.saturating_sub(over);
+    }
+    Ok(page)
 }
 
 fn render(template: &str, page: impl Serialize) -> Result<String, RenderError> {

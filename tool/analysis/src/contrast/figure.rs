@@ -130,10 +130,10 @@ fn demand(run: &Run, figure: &Figure, step_us: f64) -> Option<Sample> {
         tiers.map(|demand| Some((demand.demand_us, demand.demand_ci_us?))).collect::<Option<_>>()?;
     // What makes one demand seem too large, such as a throughput that was counted too small, does so to all: their errors add
     // up.
-    let sum = |read: &dyn Fn(&(f64, [f64; 2])) -> f64| known.iter().map(read).sum::<f64>();
-    let [low, high] = [sum(&|known| known.1[0]), sum(&|known| known.1[1])];
+    let [us, low, high] =
+        known.iter().fold([0.0; 3], |sum, (us, [low, high])| [sum[0] + us, sum[1] + low, sum[2] + high]);
     let is_borne_out = low <= step_us && step_us <= high;
-    Sample::of(sum(&|known| known.0), Some([low, high])).filter(|_| is_borne_out)
+    Sample::of(us, Some([low, high])).filter(|_| is_borne_out)
 }
 
 /// Whether it is the processor time of the server or of a tier behind it. Files from before identities were typed do not tell

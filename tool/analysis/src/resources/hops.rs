@@ -167,9 +167,11 @@ pub(super) fn hops(samples: &[&Counters]) -> Hops {
     let names: BTreeMap<u32, GroupKey> =
         processes.map(|process| (process.pid, GroupKey::of(process))).collect();
     let looks: Vec<&Vec<Hop>> = samples.iter().filter_map(|sample| sample.hops.as_ref()).collect();
+    let owners = owners(looks.iter().copied().flatten(), &names);
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for hop in looks.iter().copied().flatten() {
-        let server = hop.server.and_then(|pid| names.get(&pid)).cloned();
+        let known = hop.server.and_then(|pid| names.get(&pid));
+        let server = known.or_else(|| owners.get(&hop.address).copied().flatten()).cloned();
         let address = server.is_none().then(|| hop.address.clone());
         let sum = sums.entry((server, address)).or_default();
         sum.callers.extend(hop.callers.iter().filter_map(|pid| names.get(pid)).cloned());
@@ -189,6 +191,20 @@ pub(super) fn hops(samples: &[&Counters]) -> Hops {
     let tiers = sums.into_iter().filter_map(|((server, _), sum)| mean(server, sum, count));
     let left_out = samples.iter().map(|sample| LeftOut::of(sample)).fold(None, LeftOut::worse);
     Hops { looks: looks.len(), tiers: tiers.collect(), left_out }
+}
+
+/// Who serves at each address, in whichever look that was seen: who listens is looked for less often than what is connected. `None`
+/// where it is not known, or several do.
+fn owners<'a>(
+    hops: impl Iterator<Item = &'a Hop>,
+    names: &'a BTreeMap<u32, GroupKey>,
+) -> BTreeMap<&'a ServerAddress, Option<&'a GroupKey>> {
+    let mut all: BTreeMap<&ServerAddress, BTreeSet<&GroupKey>> = BTreeMap::new();
+    for hop in hops {
+        all.entry(&hop.address).or_default().extend(hop.server.and_then(|pid| names.get(&pid)));
+    }
+    let one = |of: BTreeSet<&'a GroupKey>| of.first().copied().filter(|_| of.len() == 1);
+    all.into_iter().map(|(address, of)| (address, one(of))).collect()
 }
 
 fn mean(server: Option<GroupKey>, sum: Sum, looks: f64) -> Option<HopUse> {
@@ -263,6 +279,14 @@ mod tests {
         assert_eq!(app.callers, [GroupKey::of(&process(1, "nginx", Role::Server))]);
         assert_eq!((app.held, app.unread, app.outstanding()), (4.0, 1.5, 5.5));
         assert_eq!((remote.server.as_ref(), remote.held), (None, 4.0));
+    }
+
+    #[test]
+    fn looks_before_it_was_known_who_listens_count_for_who_does() {
+        let samples = [look(Some(vec![hop(81, None, 4, 0, 0)])), look(Some(vec![hop(81, Some(2), 2, 0, 0)]))];
+        let found = hops(&samples.iter().collect::<Vec<_>>());
+        let [app] = found.tiers.as_slice() else { panic!("{found:#?}") };
+        assert_eq!((app.server.as_ref().map(|of| of.name.as_str()), app.held), (Some("app"), 3.0));
     }
 
     /// What hosts saw of the connections to a database on one of them.

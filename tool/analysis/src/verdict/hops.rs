@@ -679,12 +679,16 @@ fn front(step: &Step) -> Option<GroupKey> {
     servers.max_by(|a, b| a.0.connections.total_cmp(&b.0.connections)).map(|(_, server)| server.clone())
 }
 
-/// The same hop at another step.
+/// The same hop at another step, at which it need not have been known who listens.
 fn same<'a>(step: &'a Step, hop: &HopUse) -> Option<&'a HopUse> {
     let same = |other: &&HopUse| {
         other.server == hop.server && (hop.server.is_some() || other.address == hop.address)
     };
-    step.usage.hops.tiers.iter().find(same)
+    let unknown = |other: &&HopUse| {
+        other.server.is_none() != hop.server.is_none() && !other.addresses.is_disjoint(&hop.addresses)
+    };
+    let tiers = &step.usage.hops.tiers;
+    tiers.iter().find(same).or_else(|| tiers.iter().find(unknown))
 }
 
 fn into<'a>(step: &'a Step, at: &GroupKey) -> Option<&'a HopUse> {

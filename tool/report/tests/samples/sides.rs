@@ -2,7 +2,7 @@
 
 use analysis::contrast::{self, Contrast, Figure, Gate, Given, Limit};
 use analysis::history::{History, history};
-use analysis::run::Run;
+use analysis::run::{Identity, Processes, Run};
 
 /// A name that steers terminals, pages and tables.
 const EVIL: &str = "</td>|<script>alert(1)</script>`[x](y)\u{1b}[2J\"";
@@ -11,9 +11,18 @@ pub fn given(file: &str, run: Run) -> Given {
     Given { file: file.into(), run }
 }
 
-/// The sample of a full CPU, with so much of its throughput.
-fn scaled(share: f64, started: &str) -> Run {
+/// The sample of a full CPU, which tells whose each demand is.
+fn known() -> Run {
     let mut run = super::cpu();
+    let worker =
+        Processes { name: "nginx worker".into(), pid: Some(812), processes: 1, ..Processes::default() };
+    run.laws.demands[0].identity = Some(Identity::Processes(worker));
+    run
+}
+
+/// The same with so much of its throughput.
+fn scaled(share: f64, started: &str) -> Run {
+    let mut run = known();
     run.started = started.into();
     run.verdict.throughput_max_per_s *= share;
     run.verdict.throughput_max_ci_per_s = run.verdict.throughput_max_ci_per_s.map(|end| end * share);
@@ -23,7 +32,7 @@ fn scaled(share: f64, started: &str) -> Run {
 /// A build and a slower one, with a gate of each outcome.
 pub fn slower() -> Contrast {
     let after = scaled(0.9, "2026-11-22T00:00:00Z");
-    let found = contrast::of_runs(vec![given("a.json", super::cpu())], vec![given("b.json", after)], "1");
+    let found = contrast::of_runs(vec![given("a.json", known())], vec![given("b.json", after)], "1");
     let mut found = found.expect("runs on both sides");
     let gate = |text: &str, figure, limit, ratio| Gate { text: text.into(), figure, limit, ratio };
     found.hold(&[
