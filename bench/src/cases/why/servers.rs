@@ -123,8 +123,9 @@ fn node(workspace: &Workspace) -> Result<ServerProcess> {
         return Err("node is not installed".into());
     }
     let script = script(workspace, "hot.js", include_str!("../../../programs/hot.js"))?;
-    // What is built into its caller has no name of its own.
-    let words = ["node", "--perf-basic-prof", "--no-turbo-inlining", script.as_str()].map(String::from);
+    // What is built into its caller has no name of its own. Besides the map there is a log, which nobody reads.
+    let log = format!("--logfile={}", workspace.path("v8.log").display());
+    let words = ["node", "--perf-basic-prof", "--no-turbo-inlining", &log, &script].map(String::from);
     workspace.serve(|address| Ok([&words[..], &[address.to_string()]].concat()))
 }
 

@@ -183,7 +183,9 @@ fn functions_that_node_compiles_as_it_goes_are_named_by_its_map() {
     }
     let place = Place::beside_others();
     let mut command = Command::new("node");
-    command.arg("--perf-basic-prof").arg(place.write("server.js", NODE));
+    let script = place.write("server.js", NODE);
+    // Where it runs it keeps a log besides.
+    command.arg("--perf-basic-prof").arg(&script).current_dir(script.parent().expect("a folder"));
     let server = started(command);
     let map = Left(Path::new("/tmp").join(format!("perf-{}.map", server.pid())));
     let Some((tier, outcome)) = profiled(&place, &server.url("/")) else { return };
