@@ -72,6 +72,9 @@ const CONSTANT: f64 = 0.1;
 /// Where fewer requests are served at a time than this share of the connections to the tier behind, that tier queues.
 const HAS_ROOM: f64 = 0.6;
 
+/// Users whose requests take at most this many times as long as that of one alone do not wait for each other.
+const UNQUEUED: f64 = 1.05;
+
 /// Threads that use a processor for a smaller share of the time in which they serve requests mostly wait.
 const COMPUTING: f64 = 0.5;
 
@@ -645,13 +648,24 @@ fn may_be_in_use(hop: &HopUse) -> bool {
 /// the throughput of one user the maximum is (Little's law). With the ends of an interval: looks are a sample. `None` where too
 /// few were taken with one user.
 fn served_behind(curve: &Curve, hop: &HopUse) -> Option<[f64; 3]> {
-    let alone =
-        curve.alone().filter(|step| step.usage.hops.looks >= LOOKS_MIN && step.throughput_per_s > 0.0)?;
-    let (times, looks) = (curve.maximum().0 / alone.throughput_per_s, alone.usage.hops.looks);
-    let there = |of: fn(&HopUse) -> f64| same(alone, hop).map_or(0.0, of);
+    let looked =
+        |step: &&Step| step.usage.hops.looks >= LOOKS_MIN && step.throughput_per_s > 0.0 && step.users > 0;
+    let alone = curve.alone().filter(looked)?;
+    // A few users who do not wait for each other have as much there, each of them, and are more to look at.
+    let longest_us = UNQUEUED * alone.response_time_us.mean;
+    let unqueued = |step: &&Step| {
+        let is_light = step.users < curve.star_users() && step.response_time_us.mean <= longest_us;
+        step.users == alone.users || is_light
+    };
+    let light: Vec<&Step> = curve.steps().iter().filter(looked).filter(unqueued).collect();
+    let sum = |of: &dyn Fn(&Step) -> f64| -> f64 {
+        light.iter().map(|step| step.usage.hops.looks as f64 * of(step)).sum()
+    };
+    let (times, users) = (curve.maximum().0 / alone.throughput_per_s, sum(&|step| step.users.into()));
+    let there = |of: fn(&HopUse) -> f64| sum(&|step| same(step, hop).map_or(0.0, of)) / users;
     let (fewest, most) = (there(HopUse::outstanding), there(HopUse::outstanding_at_most));
-    let [least, _] = interval(fewest, looks);
-    let [_, at_most] = interval(most, looks);
+    let [least, _] = interval(fewest, users as usize);
+    let [_, at_most] = interval(most, users as usize);
     Some([least, fewest, at_most].map(|requests| times * requests))
 }
 

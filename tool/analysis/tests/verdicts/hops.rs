@@ -282,9 +282,10 @@ fn the_full_connections_are_found_beside_others_that_carry_more() {
     for step in &mut observed {
         let users = step.step.users;
         for (number, sample) in step.counters.iter_mut().enumerate() {
-            // The request of one user is at either of the two.
-            let [first, later] = if users == 1 { [number % 2, (number + 1) % 2] } else { [4, 5] };
-            let [first, later] = [first, later].map(|requests| users.min(requests as u32));
+            // The requests of a few users are at either of the two.
+            let turn = u32::from(number.is_multiple_of(2)) * users;
+            let [first, later] = if users < 9 { [users - turn, turn] } else { [4, 5] };
+            let [first, later] = [first, later].map(|requests| users.min(requests));
             sample.hops = Some(vec![
                 users_hop(users),
                 hop(Some(BEHIND), &[FRONT], users.min(4), first),
