@@ -139,8 +139,7 @@ impl Outcome {
     /// wide where throughput hardly grows near its maximum.
     fn holds_users(&self) -> bool {
         let [predicted, ..] = self.users;
-        let measured = self.measured.users_ci.map(|ends| ends.map(|users| users as f64));
-        self.predicts_users() || measured.is_some_and(|[low, high]| (low..=high).contains(&predicted))
+        self.predicts_users() || self.measured.has_users(predicted as u32)
     }
 
     fn holds(&self) -> bool {
@@ -254,7 +253,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
         &format!("\nX within 10 %, N* within its interval, goal reached: {held} of {}.\n", outcomes.len());
     let strictly = outcomes.iter().filter(|of| of.predicts_users()).count();
     let either = outcomes.iter().filter(|of| of.holds_users()).count();
-    text += &format!("Measured N* in the predicted interval: {strictly}; one in the other's: {either}.\n");
+    text += &format!("Measured N* in the predicted interval: {strictly}; either in the other's: {either}.\n");
     let errors: Vec<f64> = outcomes.iter().filter_map(Outcome::error_of_p95).collect();
     let near = errors.iter().filter(|error| error.abs() <= P95_TOLERANCE).count();
     text +=

@@ -150,7 +150,7 @@ fn sweep_words(workspace: &Workspace, server: &ServerProcess, steps: u32) -> Vec
     let (address, output) = (server.address, workspace.path("live.json"));
     let flags =
         format!("sweep http://{address}/ -c {} -d {STEP_S}s -t 1 -o {}", users.join(","), output.display());
-    [workspace.ours("nstar")].into_iter().chain(flags.split(' ').map(String::from)).collect()
+    workspace.nstar(&flags)
 }
 
 /// The mean throughput of the steps in a run file.

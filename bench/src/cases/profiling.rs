@@ -1,12 +1,7 @@
 //! What `--profile` costs: throughput of a server at its N* while it is sampled, beside the same without, in turns A B B A, so
 //! that a drift of the machine meets both alike; and the CPU time of nstar beside.
 
-use std::{
-    fs,
-    process::{Command, Stdio},
-    thread,
-    time::Duration,
-};
+use std::{fs, process::Command, thread, time::Duration};
 
 use serde_json::Value;
 
@@ -121,7 +116,7 @@ impl Site {
         let flags =
             format!("sweep {} -c 1..{USERS_MAX} -t 1 --no-progress -o {}", self.url(), output.display());
         // 4: a sweep that is doubted has an N* too.
-        cpu::run_on(&self.processors, &words(workspace, &flags), &[0, 4])?;
+        cpu::run_on(&self.processors, &workspace.nstar(&flags), &[0, 4])?;
         let run: Value = serde_json::from_str(&fs::read_to_string(output)?)?;
         let users = run["verdict"]["users_at_saturation"].as_u64();
         let users = users.and_then(|users| u32::try_from(users).ok());
@@ -149,7 +144,7 @@ impl Site {
             output.display()
         );
         let before_s = self.server.cpu_s();
-        let mut nstar = self.started(&words(at.workspace, &flags))?;
+        let mut nstar = self.started(&at.workspace.nstar(&flags))?;
         wait_for_load(&mut nstar, &self.server, before_s)?;
         thread::sleep(SETTLING);
         let busy = Busy::of(&nstar, Duration::from_secs(seconds.into()).saturating_sub(MARGIN))?;
@@ -160,14 +155,8 @@ impl Site {
     }
 
     fn started(&self, words: &[String]) -> Result<Beside> {
-        let mut command = Command::new("taskset");
-        command.args(["-c", &self.processors]).args(words);
-        Ok(Beside(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?))
+        Beside::quiet(Command::new("taskset").args(["-c", &self.processors]).args(words))
     }
-}
-
-fn words(workspace: &Workspace, flags: &str) -> Vec<String> {
-    [workspace.ours("nstar")].into_iter().chain(flags.split(' ').map(String::from)).collect()
 }
 
 /// What the threads that sample used, in processors.

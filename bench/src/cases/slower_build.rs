@@ -87,8 +87,7 @@ impl<'a> Place<'a> {
             "sweep http://{at}/ -c {USERS} -d {}s -t 1 --repeats {REPEATS_MAX} --no-progress",
             self.step_s
         );
-        let mut words = vec![self.workspace.ours("nstar")];
-        words.extend(flags.split(' ').map(String::from));
+        let mut words = self.workspace.nstar(&flags);
         words.extend(["--restart".into(), format!("sh '{}'", script.display())]);
         words.extend(["-o".into(), output.display().to_string()]);
         // 4: a run that is doubted is compared all the same, as it is by a user.

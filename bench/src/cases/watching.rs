@@ -2,7 +2,7 @@
 //! taken from the server, and be part of what is measured.
 
 use std::{
-    process::{self, Command, Stdio},
+    process::{self, Command},
     thread,
     time::{Duration, Instant},
 };
@@ -43,22 +43,14 @@ pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>>
     Ok(rows)
 }
 
-fn started(command: &mut Command) -> Result<Beside> {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    Ok(Beside(command.spawn()?))
-}
-
 fn idle() -> Result<Beside> {
-    started(Command::new("sleep").arg("infinity"))
+    Beside::quiet(Command::new("sleep").arg("infinity"))
 }
 
 /// Keeps all threads of the server awake now and then, and leaves the processors nearly idle.
 fn light_load(workspace: &Workspace, server: &ServerProcess) -> Result<Beside> {
-    let url = format!("http://{}/1k", server.address);
-    let users = USERS.to_string();
-    let program = workspace.ours("nstar");
-    let load = ["load", &url, "-c", &users, "--think", "100ms", "-d", "1h", "--no-progress"];
-    started(Command::new("taskset").args(["-c", &CLIENTS.to_string(), &program]).args(load))
+    let flags = format!("load http://{}/files/1k -c {USERS} --think 100ms -d 1h --no-progress", server.address);
+    Beside::quiet(Command::new("taskset").args(["-c", &CLIENTS.to_string()]).args(workspace.nstar(&flags)))
 }
 
 fn rows(work: &str, server: &ServerProcess, effort: Effort) -> Result<Vec<Row>> {

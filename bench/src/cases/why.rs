@@ -77,9 +77,7 @@ fn look(workspace: &Workspace, hot: &Hot, seconds: u32) -> Result<Found> {
 
 fn load_words(workspace: &Workspace, server: &ServerProcess, hot: &Hot, seconds: u32) -> Vec<String> {
     let url = format!("http://{}{}", server.address, hot.path);
-    let flags = format!("load {url} -c {USERS} -d {seconds}s -t 1 --no-progress");
-    let mut words = vec![workspace.ours("nstar")];
-    words.extend(flags.split(' ').map(String::from));
+    let mut words = workspace.nstar(&format!("load {url} -c {USERS} -d {seconds}s -t 1 --no-progress"));
     words.extend(["-H", "Accept-Encoding: gzip"].map(String::from));
     words
 }

@@ -177,7 +177,7 @@ pub(crate) fn nstar_words(workspace: &Workspace, load: &Load, stop: &str) -> Vec
     let connections = if load.reconnect { "per-request" } else { "kept" };
     let Load { url, users, .. } = load;
     let flags = format!("load {url} -k -c {users} {stop} -t 1 --connections {connections} -j --no-progress");
-    [vec![workspace.ours("nstar")], words(&flags)].concat()
+    workspace.nstar(&flags)
 }
 
 /// A run with a total ends when all requests are done; failed ones would be warned of.
@@ -319,8 +319,7 @@ fn k6_completed(stdout: &str, _: &Load) -> Option<f64> {
 
 /// Runs `nstar load` with these flags on these processors and returns its one step. A short turn need not be steady.
 pub(crate) fn load_step(workspace: &Workspace, processors: &str, flags: &str) -> Result<Value> {
-    let words = ["load", "--json", "--no-progress"].into_iter().chain(flags.split(' ')).map(String::from);
-    let words: Vec<String> = [workspace.ours("nstar")].into_iter().chain(words).collect();
+    let words = workspace.nstar(&format!("load --json --no-progress {flags}"));
     let finished = cpu::run_on(processors, &words, &[0, 4])?;
     let mut run: Value = serde_json::from_str(&finished.stdout)?;
     Ok(run["steps"][0].take())

@@ -87,12 +87,25 @@ pub(crate) fn profile(
     server: &ServerProcess,
     client: &[String],
 ) -> Result<(Vec<Symbol>, Vec<Symbol>)> {
-    let seen = workspace.path("perf.data").display().to_string();
-    // -N: without it perf copies what was sampled to ~/.debug, where it stays.
-    let record = ["record", "-q", "-N", "-e", "cpu-clock", "-F", SAMPLES_PER_S, "-g", "-o", &seen];
-    watch(&record, server, client, &[0])?;
+    let seen = record(workspace, server, client, &[0], SAMPLES_PER_S)?;
     let with_callees = report(&seen, "--children", "overhead_children,sym")?;
     Ok((with_callees, report(&seen, "--no-children", "overhead,sym")?))
+}
+
+/// Samples the server so many times per second of processor time while the client runs, whose exit status must be among
+/// `accepted`. Returns the file of samples.
+fn record(
+    workspace: &Workspace,
+    server: &ServerProcess,
+    client: &[String],
+    accepted: &[i32],
+    samples_per_s: &str,
+) -> Result<String> {
+    let seen = workspace.path("perf.data").display().to_string();
+    // -N: without it perf copies what was sampled to ~/.debug, where it stays.
+    let words = ["record", "-q", "-N", "-e", "cpu-clock", "-F", samples_per_s, "-g", "-o", &seen];
+    watch(&words, server, client, accepted)?;
+    Ok(seen)
 }
 
 /// How often perf is tried: a process may end after it was listed and before perf attaches to it.

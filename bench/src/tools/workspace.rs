@@ -51,6 +51,11 @@ impl Workspace {
         self.programs.join(name).display().to_string()
     }
 
+    /// The command line of our own nstar, with flags that are separated by spaces.
+    pub(crate) fn nstar(&self, flags: &str) -> Vec<String> {
+        [self.ours("nstar")].into_iter().chain(flags.split_whitespace().map(String::from)).collect()
+    }
+
     /// Writes a file of this many bytes and returns its path.
     pub(crate) fn file(&self, name: &str, bytes: usize) -> Result<PathBuf> {
         let path = self.path(name);

@@ -79,7 +79,7 @@ pub fn serve(
     let output = Output::new(output);
     let mut agent = Agent { uses, tables, output, watcher: None, generating: None, profiling: None };
     agent.output.write(protocol::greeting().as_bytes())?;
-    agent.output.report(&Report::About(about()))?;
+    agent.output.report(&Report::About(About { machine: observe::host(), ..about() }))?;
     let (mut greeting, mut greeted) = (Greeting::default(), false);
     let mut commands = Commands::default();
     let mut chunk = [0; CHUNK];
@@ -284,7 +284,8 @@ fn not_found(error: ObserveError) -> NotFound {
     }
 }
 
-/// Where this process runs.
+/// Where this process runs, without what the machine is made of: only the far end of a stream asks for that, and it takes
+/// reading about every processor.
 #[must_use]
 pub fn about() -> About {
     let link = |path: &str| fs::read_link(Path::new(path)).map(|link| link.display().to_string());
@@ -294,6 +295,6 @@ pub fn about() -> About {
         process_namespace: link("/proc/self/ns/pid").unwrap_or_default(),
         is_root: geteuid().is_root(),
         pid: std::process::id(),
-        machine: observe::host(),
+        ..About::default()
     }
 }

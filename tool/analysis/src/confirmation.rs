@@ -12,10 +12,10 @@
 //! SOSP 2015) turned round, for programs that cannot be changed: they speed a line of code up by slowing all others down.
 //!
 //! What goes on while processes are stopped shows in no tier: a device, a timer, a quota, another host, or shared processors
-//! whose time the other tiers use up. Two of these have a limit that can be lowered by a tenth in place of that: a CPU quota and
-//! the rate of a link ([`SlowedBy`]). It is the limit that is lowered and never what is used:
-//! by the utilisation law (X = U / D) throughput follows whatever is held below what a tier uses, the bottleneck or not. So the
-//! share is that of the limit, and a limit with more slack than it lost has elasticity 0.
+//! whose time the other tiers use up. Two of these have a limit that can be lowered by a tenth instead: a CPU quota and the rate
+//! of a link ([`SlowedBy`]). It is the limit that is lowered and never what is used: by the utilisation law (X = U / D)
+//! throughput follows whatever is held below what a tier uses, the bottleneck or not. So the share is that of the limit, and a
+//! limit with more slack than it lost has elasticity 0.
 
 use std::mem::swap;
 
@@ -122,7 +122,7 @@ pub fn confirm(verdict: &mut Verdict, trial: &Trial) -> Confirmation {
             verdict.doubts.push(Doubt::NotConfirmed(tier.clone()));
         }
         ConfirmationAnswer::Found(tier) => found(&mut verdict.bottleneck, tier),
-        // It says nothing of what goes on while processes are stopped, and all of a limit that was lowered.
+        // It says nothing of what goes on while processes are stopped, but it does of a limit that was lowered.
         ConfirmationAnswer::Nothing => refuted(&mut verdict.bottleneck, &with_lower_limit(&tiers)),
         ConfirmationAnswer::Shared | ConfirmationAnswer::Open => {}
     }
@@ -470,7 +470,7 @@ mod tests {
         let lower = slowed(tier("back"), SlowedBy::Quota, 0.0);
         let shown = confirm(&mut verdict, &trial_of(vec![stopped("front", 0.0), lower]));
         assert_eq!(shown.answer, ConfirmationAnswer::Nothing);
-        // So it is what it may be else.
+        // So it is what else it may be.
         let Bottleneck { kind, identity, confidence, alternatives, .. } = &verdict.bottleneck;
         assert_eq!((*kind, identity), (ResourceKind::WorkerPool, &Some(Identity::Processes(tier("back")))));
         assert!(*confidence > Probability::new(0.6), "{verdict:?}");

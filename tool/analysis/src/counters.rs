@@ -488,6 +488,26 @@ pub struct Hop {
     pub translation_unread: bool,
 }
 
+impl Hop {
+    /// An address to which no connection leads, and of which nothing else is known.
+    #[must_use]
+    pub fn without_connections(address: ServerAddress) -> Self {
+        Self {
+            address,
+            server: None,
+            callers: Vec::new(),
+            clients: Vec::new(),
+            connections: 0,
+            opened: 0,
+            unaccepted: 0,
+            unread: 0,
+            held: 0,
+            unclear: 0,
+            translation_unread: false,
+        }
+    }
+}
+
 /// Time in which tasks stalled for want of a resource.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pressure {

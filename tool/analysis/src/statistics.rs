@@ -55,6 +55,11 @@ pub(crate) fn chi_squared_exceeds(df: f64, value: f64) -> f64 {
     ChiSquared::new(df.max(1.0)).map_or(1.0, |chi| chi.sf(value.max(0.0)))
 }
 
+/// The figure at this share of ascending figures; `None` of no figures.
+pub(crate) fn at_share(ascending: &[f64], share: f64) -> Option<f64> {
+    ascending.get((share * (ascending.len() as f64 - 1.0)).round() as usize).copied()
+}
+
 /// The 95 % interval of a proportion of which `hits` of `all` were seen (Wilson's score interval).
 pub(crate) fn proportion_ci(hits: u64, all: u64) -> [f64; 2] {
     if all == 0 {
@@ -69,6 +74,14 @@ pub(crate) fn proportion_ci(hits: u64, all: u64) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_of_ascending_figures_is_the_nearest_of_them() {
+        let at = |share: f64| at_share(&[1.0, 2.0, 3.0, 4.0, 5.0], share);
+        let found = [0.0, 0.5, 0.6, 0.7, 1.0].map(at);
+        assert_eq!(found, [1.0, 3.0, 3.0, 4.0, 5.0].map(Some));
+        assert_eq!(at_share(&[], 0.5), None);
+    }
 
     /// Newcombe (1998), table I: 81 of 263, 0 of 20.
     #[test]

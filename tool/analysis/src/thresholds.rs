@@ -11,6 +11,9 @@ pub(crate) const PLATEAU: f64 = 0.90;
 
 const _: () = assert!(PLATEAU < SATURATED);
 
+/// A step this many standard errors below the highest throughput is lower beyond chance.
+pub(crate) const BELOW: f64 = 2.6;
+
 /// Steps with at least this share of the maximum throughput tell what a request costs: with less, what is done without requests
 /// shows.
 pub(crate) const LOADED: f64 = 0.5;

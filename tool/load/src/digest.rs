@@ -2,7 +2,7 @@
 //!
 //! Run files hold it, and people hand those around, so secrets have no part in it: credentials, the values of a query, what
 //! came from the environment, and what a name tells of ([`import::is_secret`]): headers, fields in JSON and forms, texts of
-//! another form as a whole, and the items of a scenario's values that are drawn for such. A secret that no name tells of is
+//! another kind as a whole, and the items of a scenario's values that are drawn for such. A secret that no name tells of is
 //! hashed with the rest; the digest of one load is too short to tell it from others.
 
 mod hidden;
@@ -17,15 +17,12 @@ use crate::requests::base_prefix;
 use crate::scenario::definition::{Body, Capture, CaptureFrom, Request, Scenario, Verify};
 use crate::scenario::template::{Template, TemplatePart};
 use crate::scenario::value::{CheckDigit, Each, Origin, Value, ValueKind};
-use crate::url::shown_path;
+use crate::url::{HIDDEN, shown_path};
 
-/// Bytes of SHA-256 that are kept. One change in four thousand million goes unnoticed. Of the texts that somebody may guess at,
-/// as large a share fits the digest: one alone does not tell a password that is worth the name. Each digest of another load
-/// that holds the same one leaves as small a share of those.
+/// Bytes of SHA-256 that are kept. One change in four thousand million goes unnoticed. Of all guesses at a secret, one in as
+/// many fits the digest: it does not give away a password that is worth the name. Of the guesses that fit, the digest of
+/// another load with the same secret again leaves one in as many.
 const BYTES: usize = 4;
-
-/// Stands for a secret.
-const HIDDEN: &[u8] = b"***";
 
 impl Plan {
     /// A digest of what the load sends and which answers it expects, hexadecimal: of methods, paths, headers, bodies, weights,
@@ -149,14 +146,14 @@ impl Sent {
                 self.part(Json::Array(documents).to_string());
             }
             Err(_) => {
-                // A secret in a text of another form may hold `&`.
+                // A secret in a text of another kind may hold `&`.
                 let fields: Vec<&[u8]> = match is_form(bytes) {
                     true => bytes.split(|byte| *byte == b'&').collect(),
                     false => vec![bytes],
                 };
                 self.number(fields.len() as u64);
                 for field in fields {
-                    self.part(if is_secret_field(field) { HIDDEN } else { field });
+                    self.part(if is_secret_field(field) { HIDDEN.as_bytes() } else { field });
                 }
             }
         }
@@ -194,7 +191,7 @@ impl Sent {
         }
         self.number(items.len() as u64);
         for item in items {
-            self.part(if tells_secret(item.as_bytes()) { HIDDEN } else { item.as_bytes() });
+            self.part(if tells_secret(item.as_bytes()) { HIDDEN } else { item.as_str() });
         }
     }
 

@@ -154,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scenario::value::{CheckDigit, Each, Origin, Value, ValueKind};
+    use crate::scenario::value::{ValueKind, value};
     use crate::values::stream::{SharedDraws, UserStream};
 
     #[test]
@@ -190,14 +190,6 @@ mod tests {
     /// number that each counts by itself.
     #[test]
     fn values_are_unique_over_all_generators() {
-        let value = |kind| Value {
-            name: "v".into(),
-            kind,
-            each: Each::Request,
-            width: 0,
-            check: CheckDigit::None,
-            origin: Origin::Scenario,
-        };
         let values = [
             value(ValueKind::User { start: 1 }),
             value(ValueKind::Sequence { start: 10, wrap: 0 }),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use url::{ParseError, Position};
 
 /// Stands for what is not shown.
-const HIDDEN: &str = "***";
+pub(crate) const HIDDEN: &str = "***";
 
 /// Whether the connection is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,5 @@
 //! What CI shows of runs: a summary in Markdown, and gates as tests in JUnit XML.
 
-use std::{fs::OpenOptions, io::ErrorKind};
-
 use analysis::run::Run;
 use report::gates::{self, HeldGate};
 
@@ -24,16 +22,7 @@ pub struct CiReport<'a> {
 impl<'a> CiReport<'a> {
     /// Fails unless both files can be written, so that minutes of work are not lost after it.
     pub fn plan(files: &'a CiFiles, show: &'a Output) -> Result<Self, Failure> {
-        if let Some(path) = &files.markdown {
-            match OpenOptions::new().append(true).open(path) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::NotFound => output::check_writable(path)?,
-                Err(error) => {
-                    let path = path.display();
-                    return Err(Failure::usage(format!("cannot write {path}: {error}; nothing was run")));
-                }
-            }
-        }
+        files.markdown.as_deref().map(output::check_appendable).transpose()?;
         files.junit.as_deref().map(output::check_writable).transpose()?;
         Ok(Self { files, gates: &show.gates, held: Vec::new() })
     }

@@ -70,12 +70,23 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
         Ok(Kind::File { .. }) => beside(path, None).map(drop),
         Err(error) => Err(error),
     };
-    attempt.map_err(|error| {
-        Failure::usage(format!(
-            "cannot write {}: {error}; nothing was run. Give a path that you can write",
-            path.display()
-        ))
-    })
+    attempt.map_err(|error| not_writable(path, &error))
+}
+
+/// Fails unless [`append_to_file`] can append to the file; leaves nothing behind.
+pub fn check_appendable(path: &Path) -> Result<(), Failure> {
+    match OpenOptions::new().append(true).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => check_writable(path),
+        Err(error) => Err(not_writable(path, &error)),
+    }
+}
+
+fn not_writable(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!(
+        "cannot write {}: {error}; nothing was run. Give a path that you can write",
+        path.display()
+    ))
 }
 
 /// Writes a whole file: beside it, and then under its name, so that nobody finds half of it and what was there stays until

@@ -64,7 +64,7 @@ impl Listener for Progress {
         let passes = matches!(event, Event::StepBegun { .. });
         let is_for_views =
             matches!(event, Event::UnderWay(_) | Event::SoFar(_) | Event::Resources { .. } | Event::Searched);
-        // Told whatever is wanted: nobody else can mend it.
+        // Told even where progress is not wanted: nobody else can mend it.
         if let (Progress::Silent, Event::NotPutBack(_)) = (&*self, event) {
             exit::say(&words(event));
         }

@@ -12,14 +12,15 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
 use crate::kernel_files::{KernelPaths, Pid, read, read_or_empty};
-use crate::proc::process::{self, Cgroups};
-use crate::sampler::cgroup::{Membership, ancestors};
+use crate::sampler::tightest_quota;
+use crate::stoppable::above;
 use crate::topology::process_tree::INIT;
 
 /// The CPU quota of processes that slows nobody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuLimit {
-    directory: PathBuf,
+    /// The directory of the cgroup.
+    pub(crate) directory: PathBuf,
     version: Version,
     /// Processor time in each period, microseconds.
     quota_us: u64,
@@ -27,7 +28,7 @@ pub struct CpuLimit {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+pub(crate) enum Version {
     One,
     Two,
 }
@@ -91,28 +92,13 @@ impl CpuLimit {
     }
 
     fn tightest(paths: &KernelPaths, pid: Pid) -> Result<Self, LeftAloneReason> {
-        let membership = Membership::of(paths, pid);
-        let Cgroups { unified, cpu, .. } = membership.read();
-        let unified_mounts = membership.unified_mounts();
-        let mounts = ["cpu,cpuacct", "cpu"].map(|name| membership.controller(name));
-        let mut all = Self::around(unified.as_deref(), &unified_mounts, Version::Two);
-        all.extend(Self::around(cpu.as_deref(), &mounts, Version::One));
-        // The nearest of those that are worth the same.
-        let found = all.into_iter().min_by(|one, other| one.cores().total_cmp(&other.cores()));
-        let found = found.ok_or(LeftAloneReason::ChangedByOthers)?;
+        let group = tightest_quota(paths, pid).ok_or(LeftAloneReason::ChangedByOthers)?;
         // A container's root may have a limit, which is everybody's.
-        let is_root = unified_mounts.iter().chain(&mounts).any(|mount| *mount == found.directory);
-        if is_root { Err(LeftAloneReason::QuotaShared) } else { Ok(found) }
+        if group.is_root() { Err(LeftAloneReason::QuotaShared) } else { Ok(group.limit) }
     }
 
-    /// Those of a group and of the ones around it that limit anything, the nearest first.
-    fn around(path: Option<&str>, mounts: &[PathBuf], version: Version) -> Vec<Self> {
-        let groups = path.into_iter().flat_map(ancestors);
-        let directories = groups.flat_map(|path| mounts.iter().map(move |mount| mount.join(path)));
-        directories.filter_map(|directory| Self::read_in(&directory, version)).collect()
-    }
-
-    fn read_in(directory: &Path, version: Version) -> Option<Self> {
+    /// The limit on the group of this directory; `None` where it has none.
+    pub(crate) fn read_in(directory: &Path, version: Version) -> Option<Self> {
         let value = |name| read(&directory.join(name)).ok();
         let (quota, period) = match version {
             Version::One => (value("cpu.cfs_quota_us")?, value("cpu.cfs_period_us")?),
@@ -122,16 +108,17 @@ impl CpuLimit {
                 (quota.to_owned(), period.to_owned())
             }
         };
-        // Without a limit it is no number from 0 on: `max`, or -1 in version 1.
-        let quota_us = quota.trim().parse().ok()?;
-        let period_us = period.trim().parse().ok().filter(|period| *period > 0)?;
+        // Without a limit it is no positive number: `max`, or -1 in version 1.
+        let positive = |text: &str| text.trim().parse::<u64>().ok().filter(|us| *us > 0);
+        let (quota_us, period_us) = (positive(&quota)?, positive(&period)?);
         Some(Self { directory: directory.to_owned(), version, quota_us, period_us })
     }
 
     /// Whether all processes of its group are these or descend from them, and this one is not among them.
     fn holds_only(&self, paths: &KernelPaths, pids: &[Pid]) -> bool {
         let Ok(members) = members(&self.directory) else { return false };
-        let is_theirs = |pid: &Pid| pids.contains(pid) || descends(paths, *pid, pids);
+        let descends = |pid: Pid| above(paths, pid).any(|above| above > INIT && pids.contains(&above));
+        let is_theirs = |pid: &Pid| pids.contains(pid) || descends(*pid);
         !members.contains(&std::process::id()) && members.iter().all(is_theirs)
     }
 }
@@ -149,21 +136,6 @@ fn members(directory: &Path) -> io::Result<BTreeSet<Pid>> {
     Ok(all)
 }
 
-/// Whether one of these started it, or a process that one of these started did.
-fn descends(paths: &KernelPaths, pid: Pid, from: &[Pid]) -> bool {
-    let parent =
-        |pid: Pid| process::stat(&read_or_empty(&paths.process(pid).join("stat"))).map(|stat| stat.parent);
-    let (mut next, mut seen) = (parent(pid), BTreeSet::from([pid]));
-    // Ends at the first process, and where the files go round in a circle.
-    while let Some(above) = next.filter(|above| *above > INIT && seen.insert(*above)) {
-        if from.contains(&above) {
-            return true;
-        }
-        next = parent(above);
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +148,18 @@ mod tests {
         Ok((below, limit.cores()))
     }
 
+    /// Lays out a group of version 2, with these processes.
+    fn group(tree: &Tree, path: &str, quota: &str, members: &str) {
+        tree.file(&format!("cg/{path}/cpu.max"), quota);
+        tree.file(&format!("cg/{path}/cgroup.procs"), members);
+    }
+
+    /// Limits a group of version 1.
+    fn set_limit(tree: &Tree, path: &str, quota: &str) {
+        tree.file(&format!("cg/cpu/{path}/cpu.cfs_quota_us"), quota);
+        tree.file(&format!("cg/cpu/{path}/cpu.cfs_period_us"), "100000\n");
+    }
+
     fn started_by(tree: &Tree, pid: Pid, parent: Pid) {
         let rest = " 0".repeat(18);
         tree.file(&format!("proc/{pid}/stat"), &format!("{pid} (x y) S {parent} 0{rest} 0\n"));
@@ -184,10 +168,8 @@ mod tests {
     #[test]
     fn version_2_takes_the_tightest_quota_of_these_processes_alone() {
         let tree = Tree::new("0::/slice/web/one\n");
-        tree.file("cg/slice/web/one/cpu.max", "max 100000\n");
-        tree.file("cg/slice/web/one/cgroup.procs", "7\n9\n");
-        tree.file("cg/slice/web/cpu.max", "20000 100000\n");
-        tree.file("cg/slice/web/cgroup.procs", "");
+        group(&tree, "slice/web/one", "max 100000\n", "7\n9\n");
+        group(&tree, "slice/web", "20000 100000\n", "");
         started_by(&tree, 9, 8);
         started_by(&tree, 8, PID);
         // One of them started 8, which started 9.
@@ -203,45 +185,38 @@ mod tests {
     #[test]
     fn processes_without_a_limit_are_given_none() {
         let tree = Tree::new("0::/slice/web\n");
-        tree.file("cg/slice/web/cpu.max", "max 50000\n");
-        tree.file("cg/slice/web/cgroup.procs", "7\n");
-        tree.file("cg/slice/cpu.max", "max 100000\n");
-        tree.file("cg/slice/cgroup.procs", "");
+        group(&tree, "slice/web", "max 50000\n", "7\n");
+        group(&tree, "slice", "max 100000\n", "");
         assert_eq!(found(&tree, &[PID]), Err(LeftAloneReason::ChangedByOthers));
     }
 
     #[test]
     fn a_limit_of_the_root_is_everybodys_and_no_other_stands_for_it() {
         let tree = Tree::new("0::/web\n");
-        tree.file("cg/web/cpu.max", "max 100000\n");
-        tree.file("cg/web/cgroup.procs", "7\n");
-        tree.file("cg/cpu.max", "50000 100000\n");
-        tree.file("cg/cgroup.procs", "");
+        group(&tree, "web", "max 100000\n", "7\n");
+        group(&tree, ".", "50000 100000\n", "");
         assert_eq!(found(&tree, &[PID]), Err(LeftAloneReason::QuotaShared));
     }
 
     #[test]
     fn version_1_keeps_the_period_in_a_file_of_its_own() {
         let tree = Tree::new("1:cpu:/web\n0::/\n");
-        tree.file("cg/cpu/web/cpu.cfs_quota_us", "30000\n");
-        tree.file("cg/cpu/web/cpu.cfs_period_us", "100000\n");
+        set_limit(&tree, "web", "30000\n");
         tree.file("cg/cpu/web/cgroup.procs", "7\n");
         assert_eq!(found(&tree, &[PID]), Ok(("cpu/web/cpu.cfs_quota_us".into(), 0.3)));
         let limit = CpuLimit::of_only(&tree.paths(), &[PID]).unwrap();
         assert_eq!((limit.text(), limit.lower_by(0.1).text()), ("30000".into(), "27000".into()));
-        tree.file("cg/cpu/web/cpu.cfs_quota_us", "-1\n");
+        set_limit(&tree, "web", "-1\n");
         assert_eq!(found(&tree, &[PID]), Err(LeftAloneReason::ChangedByOthers));
     }
 
     #[test]
     fn a_group_with_anybody_else_is_left_alone() {
         let tree = Tree::new("1:cpu:/web\n");
-        tree.file("cg/cpu/cpu.cfs_quota_us", "50000\n");
-        tree.file("cg/cpu/cpu.cfs_period_us", "100000\n");
+        set_limit(&tree, ".", "50000\n");
         tree.file("cg/cpu/cgroup.procs", "7\n");
         assert_eq!(found(&tree, &[PID]), Err(LeftAloneReason::QuotaShared), "the root is everybody's");
-        tree.file("cg/cpu/web/cpu.cfs_quota_us", "30000\n");
-        tree.file("cg/cpu/web/cpu.cfs_period_us", "100000\n");
+        set_limit(&tree, "web", "30000\n");
         assert_eq!(found(&tree, &[PID]), Err(LeftAloneReason::QuotaShared), "who is in it is not known");
         tree.file("cg/cpu/web/cgroup.procs", "7\n");
         assert!(found(&tree, &[PID]).is_ok());

@@ -4,8 +4,8 @@
 //! last. Unread and unacknowledged bytes tell that without a clock. Otherwise the times of the last data do, in
 //! milliseconds that may be rounded to the kernel's tick. Where they are equal, either a response and the next request
 //! or a request and its response followed each other within one tick. Then segments are counted, on connections of which
-//! each message is one: on from what was known at an earlier look ([`Known`]), or from the beginning, as far as connections
-//! to the same server have told what that leaves ([`Lead`]).
+//! each message is one: on from an earlier look that told ([`Told`]), or from the beginning, as far as connections to the
+//! same server have shown by how much clients are ahead when nothing is under way ([`Lead`]).
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,8 @@ pub(crate) fn request(
         }
         return (request, messages.map(|messages| Known { messages, told }));
     }
-    let Some(messages) = Messages::of(client, server) else { return (Request::Unclear, before) };
+    let messages = Messages::at_server(server).or_else(|| Messages::at_client(client));
+    let Some(messages) = messages else { return (Request::Unclear, before) };
     if last_messages != Some(messages) {
         lead.note(messages, last_messages);
     }
@@ -94,7 +95,7 @@ pub(crate) fn request(
 /// What bytes and times tell, and the messages by then at the end that tells it: the other end is looked at a moment earlier or
 /// later.
 fn told(client: Option<&End>, server: Option<&End>) -> (Request, Option<Messages>) {
-    let at_server = Messages::of(None, server);
+    let at_server = Messages::at_server(server);
     if server.is_some_and(|server| server.unread) {
         return (Request::Unread, at_server);
     }
@@ -102,7 +103,7 @@ fn told(client: Option<&End>, server: Option<&End>) -> (Request, Option<Messages
         return (Request::if_outstanding(Some(last == LastWord::Other)), at_server);
     }
     let by_client = client.and_then(End::last_word).map(|last| last == LastWord::Own);
-    (Request::if_outstanding(by_client), Messages::of(client, None))
+    (Request::if_outstanding(by_client), Messages::at_client(client))
 }
 
 /// What follows from who acknowledges before it replies. Who lets replies acknowledge may hold a request for a while
@@ -119,15 +120,6 @@ impl Request {
             Some(true) => Self::Held,
             Some(false) => Self::None,
             None => Self::Unclear,
-        }
-    }
-
-    /// By so many requests more than responses.
-    fn of_number(outstanding: i64) -> Self {
-        match outstanding {
-            0 => Self::None,
-            1 => Self::Held,
-            _ => Self::Unclear,
         }
     }
 
@@ -161,16 +153,14 @@ struct Messages {
 }
 
 impl Messages {
-    fn of(client: Option<&End>, server: Option<&End>) -> Option<Self> {
-        let by_server = server
-            .and_then(|end| end.exchange)
-            .map(|end| Self { by_client: end.received_data_segments, by_server: end.sent_data_segments });
-        let by_client = || {
-            client
-                .and_then(|end| end.exchange)
-                .map(|end| Self { by_client: end.sent_data_segments, by_server: end.received_data_segments })
-        };
-        by_server.or_else(by_client)
+    fn at_server(server: Option<&End>) -> Option<Self> {
+        let seen = server?.exchange?;
+        Some(Self { by_client: seen.received_data_segments, by_server: seen.sent_data_segments })
+    }
+
+    fn at_client(client: Option<&End>) -> Option<Self> {
+        let seen = client?.exchange?;
+        Some(Self { by_client: seen.sent_data_segments, by_server: seen.received_data_segments })
     }
 
     /// Whether a message is one segment, nearly always.
@@ -191,6 +181,15 @@ impl Messages {
     fn more_by_client(&self) -> i64 {
         i64::from(self.by_client) - i64::from(self.by_server)
     }
+
+    /// The request under way, if clients are ahead by this lead where nothing is.
+    fn request(&self, lead: i64) -> Request {
+        match self.more_by_client() - lead {
+            0 => Request::None,
+            1 => Request::Held,
+            _ => Request::Unclear,
+        }
+    }
 }
 
 impl Told {
@@ -209,11 +208,7 @@ impl Told {
 
     /// The request under way now, by the messages since.
     fn now(&self, messages: Messages) -> Request {
-        if !messages.are_segments() {
-            return Request::Unclear;
-        }
-        let since = messages.more_by_client() - self.messages.more_by_client();
-        Request::of_number(i64::from(self.outstanding) + since)
+        if messages.are_segments() { messages.request(self.lead()) } else { Request::Unclear }
     }
 
     /// By how many segments the client is ahead where nothing is under way.
@@ -241,7 +236,7 @@ const LEAD_MAX: i64 = 4;
 /// So many looks of which most agree are enough.
 const ENOUGH: u32 = 8;
 
-/// Fewer than one look in so many differ, because of a message of several segments now and then.
+/// At most one look in so many differs, because of a message of several segments now and then.
 const SELDOM: u32 = 16;
 
 impl Lead {
@@ -265,7 +260,7 @@ impl Lead {
         let ahead = messages.more_by_client();
         let lead = self.told_or_seen().or_else(|| self.is_only_requests(ahead).then_some(0));
         let agreed = lead.filter(|lead| told.is_none_or(|told| told.lead() == *lead));
-        agreed.map_or(Request::Unclear, |lead| Request::of_number(ahead - lead))
+        agreed.map_or(Request::Unclear, |lead| messages.request(lead))
     }
 
     /// The lead, if looks agree: as it was told, or where connections go between two values the smaller. Two values of
@@ -304,7 +299,7 @@ fn most(looks: &BTreeMap<i64, u32>) -> Option<i64> {
 
 fn mostly_of(often: u32, looks: &BTreeMap<i64, u32>) -> bool {
     let all = total(looks);
-    all >= ENOUGH && all - often <= all / SELDOM
+    all >= ENOUGH && seldom(all - often, looks)
 }
 
 fn seldom(often: u32, looks: &BTreeMap<i64, u32>) -> bool {
@@ -471,13 +466,17 @@ mod tests {
         assert_eq!(later(end(12, 12), 0, 0), Request::Unclear, "nothing was known before");
     }
 
-    /// A server's end within a tick, of which nothing was known, after so many segments either way.
-    fn young(lead: &mut Lead, by_client: u32, by_server: u32) -> Request {
-        let within_a_tick = with(end(12, 12), |exchange| {
+    /// A server's end within a tick, after so many segments either way.
+    fn within_a_tick(by_client: u32, by_server: u32) -> End {
+        with(end(12, 12), |exchange| {
             (exchange.received_data_segments, exchange.sent_data_segments) = (by_client, by_server);
             (exchange.sent_segments, exchange.received_segments) = (by_server + 4, by_client + 4);
-        });
-        super::request(None, Some(&within_a_tick), None, lead).0
+        })
+    }
+
+    /// What is under way at such an end, of which nothing was known.
+    fn young(lead: &mut Lead, by_client: u32, by_server: u32) -> Request {
+        super::request(None, Some(&within_a_tick(by_client, by_server)), None, lead).0
     }
 
     /// What looks told in which times differed, with a request under way or not.
@@ -522,11 +521,8 @@ mod tests {
     fn looks(lead: &mut Lead, all: impl Iterator<Item = (u32, u32)>) -> Option<Request> {
         let mut known = None;
         let look = |(by_client, by_server)| {
-            let within_a_tick = with(end(12, 12), |exchange| {
-                (exchange.received_data_segments, exchange.sent_data_segments) = (by_client, by_server);
-                (exchange.sent_segments, exchange.received_segments) = (by_server + 4, by_client + 4);
-            });
-            let (request, now) = super::request(None, Some(&within_a_tick), known, lead);
+            let (request, now) =
+                super::request(None, Some(&within_a_tick(by_client, by_server)), known, lead);
             known = now;
             request
         };

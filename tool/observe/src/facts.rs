@@ -35,6 +35,7 @@ pub fn facts_in(paths: &KernelPaths, own: Pid, topology: Option<&Topology>) -> F
     let servers = servers(topology);
     let generator = Some(own).filter(|_| topology.is_none_or(|topology| !topology.load_is_far));
     let Limits { sockets, server_network, listeners } = limits(&reader, topology);
+    let real_links = links::real(&reader);
     let facts = Facts {
         at_us: monotonic_us(),
         debug_build: false,
@@ -49,8 +50,8 @@ pub fn facts_in(paths: &KernelPaths, own: Pid, topology: Option<&Topology>) -> F
         sockets,
         server_network,
         listeners,
-        links: links::speeds(&reader),
-        offloads: links::offloads(&reader),
+        links: links::speeds(&reader, &real_links),
+        offloads: links::offloads(&reader, real_links),
         unmade: Vec::new(),
     };
     Facts { unmade: reader.unmade(), ..facts }

@@ -53,12 +53,9 @@ impl Interface {
         let names = route::names(&mut sockets.route)?;
         let index = names.into_iter().find(|(_, name)| *name == self.name).map(|(index, _)| index);
         let index = index.ok_or(io::ErrorKind::NotFound)?;
-        let root = qdisc::root(&mut sockets.route, index)?;
-        if root != RootQdisc::Default {
-            return Ok(root);
-        }
-        let come_back = come_back(&qdisc::defaults(&mut sockets.route, index)?, kernels_choice().as_deref());
-        Ok(if come_back { RootQdisc::Default } else { RootQdisc::Other })
+        let (root, defaults) = qdisc::root(&mut sockets.route, index)?;
+        let would_be_lost = root == RootQdisc::Default && !come_back(&defaults, kernels_choice().as_deref());
+        Ok(if would_be_lost { RootQdisc::Other } else { root })
     }
 }
 

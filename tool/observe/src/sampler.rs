@@ -29,11 +29,17 @@ use host::HostSampler;
 use memory_limit::MemoryLimitSampler;
 use network::NetworkSampler;
 use process::ProcessSampler;
+use quota::LimitedGroup;
 use reaped::ReapedChildren;
 
 /// The processors that the cgroup of a process lets it use; `None` where it has no limit.
 pub(crate) fn quota_cores(paths: &KernelPaths, pid: Pid) -> Option<f64> {
-    quota::cores(paths, pid)
+    tightest_quota(paths, pid).map(|group| group.limit.cores())
+}
+
+/// The cgroup that limits the processor time of a process most; `None` where it has no limit.
+pub(crate) fn tightest_quota(paths: &KernelPaths, pid: Pid) -> Option<LimitedGroup> {
+    quota::limited(paths, pid)
 }
 
 /// The memory that the cgroups of a process let it use, and what of it is in use; `None` where it has no limit.
@@ -90,8 +96,7 @@ impl Sampler {
             self.next_slow_us = at_us + SLOW_US;
         }
         let (tcp, generator_tcp) = self.network.tcp(topology);
-        let (hops, hops_left_out) =
-            self.hops.sample(topology).map_or((None, 0), |look| (Some(look.hops), look.left_out));
+        let look = self.hops.sample(topology);
         Counters {
             at_us,
             cpus,
@@ -100,8 +105,8 @@ impl Sampler {
             listeners: self.network.listeners(topology),
             tcp,
             generator_tcp,
-            hops,
-            hops_left_out,
+            hops_left_out: look.as_ref().map_or(0, |look| look.left_out),
+            hops: look.map(|look| look.hops),
             pressure: self.host.pressure(),
             memory: self.host.memory(),
             memory_limits: slow.then(|| self.memory_limits.sample(topology)).flatten(),

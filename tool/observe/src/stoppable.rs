@@ -26,12 +26,7 @@ impl<'a> Stoppable<'a> {
     }
 
     fn by(paths: &'a KernelPaths, own: Pid, user: u32) -> Self {
-        let mut ours = BTreeSet::from([INIT]);
-        let mut next = own;
-        // Ends at the first process, and at once where the files go round in a circle.
-        while next > INIT && ours.insert(next) {
-            next = Job::of(paths, next).map_or(0, |job| job.parent);
-        }
+        let ours = [INIT, own].into_iter().chain(above(paths, own)).collect();
         let group = Job::of(paths, own).map_or(0, |job| job.group);
         Self { paths, user, own, group, ours }
     }
@@ -41,12 +36,8 @@ impl<'a> Stoppable<'a> {
     /// # Errors
     /// That it did not.
     pub fn check_started(&self, pid: Pid) -> Result<(), LeftAloneReason> {
-        let (mut next, mut seen) = (pid, BTreeSet::new());
-        // Ends at the first process, and where the files go round in a circle.
-        while next > INIT && next != self.own && seen.insert(next) {
-            next = Job::of(self.paths, next).map_or(0, |job| job.parent);
-        }
-        if next == self.own && pid != self.own { Ok(()) } else { Err(LeftAloneReason::NotStarted) }
+        let is_started = pid != self.own && above(self.paths, pid).any(|above| above == self.own);
+        if is_started { Ok(()) } else { Err(LeftAloneReason::NotStarted) }
     }
 
     /// Whether the process may be stopped for a moment.
@@ -74,6 +65,14 @@ impl<'a> Stoppable<'a> {
             Some(_) => Ok(()),
         }
     }
+}
+
+/// The processes that one runs under, the nearest first. Ends with the first process of all, and where the files go round in a
+/// circle.
+pub(crate) fn above(paths: &KernelPaths, pid: Pid) -> impl Iterator<Item = Pid> {
+    let parent = move |pid: &Pid| (*pid > INIT).then(|| Job::of(paths, *pid))?.map(|job| job.parent);
+    let mut seen = BTreeSet::from([pid]);
+    std::iter::successors(parent(&pid), parent).take_while(move |above| *above >= INIT && seen.insert(*above))
 }
 
 /// What the shell and the terminal know of a process: fields of `/proc/PID/stat` (proc_pid_stat(5)).

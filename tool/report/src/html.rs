@@ -62,8 +62,6 @@ const TEMPLATES: [(&str, &str); 20] = [
 
 /// Bytes of a page that flame graphs fill at most: what is more is slow to mail, to keep and to open.
 const PAGE_BYTES_MAX: usize = 1_000_000;
-/// Bytes of what is said of graphs and is only known once they are drawn.
-const REMARKS_BYTES: usize = 2_000;
 
 /// Renders a run as a page that opens offline. Flame graphs take what the rest of it leaves of 1 MB, and say what they leave
 /// out.
@@ -73,21 +71,11 @@ const REMARKS_BYTES: usize = 2_000;
 pub fn html(run: &Run) -> Result<String, RenderError> {
     let environment = environment()?;
     let render = |graphs_bytes| render_in(&environment, "page.html", page::Page::new(run, graphs_bytes));
-    let mut page = render(0)?;
+    let without_graphs = render(0)?;
     if run.profile.is_none() {
-        return Ok(page);
+        return Ok(without_graphs);
     }
-    let mut room = PAGE_BYTES_MAX.saturating_sub(page.len());
-    while room > 0 {
-        room = room.saturating_sub(REMARKS_BYTES);
-        page = render(room)?;
-        let over = page.len().saturating_sub(PAGE_BYTES_MAX);
-        if over == 0 {
-            break;
-        }
-        room = room.saturating_sub(over);
-    }
-    Ok(page)
+    render(PAGE_BYTES_MAX.saturating_sub(without_graphs.len()))
 }
 
 fn render(template: &str, page: impl Serialize) -> Result<String, RenderError> {

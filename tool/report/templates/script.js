@@ -13,8 +13,8 @@ for (const strips of document.querySelectorAll(".strips")) {
     }
   });
 }
-// Arrow keys go from part to part of a flame graph: down to what a part calls, up to its caller, aside in its row. The whole
-// name of the part stands below the drawing, also of one that is clicked or touched.
+// Arrow keys go from part to part of a flame graph: down to what a part calls, up to its caller, sideways in its row. The name of
+// the part, and of one that is clicked or touched, stands below the drawing.
 for (const flame of document.querySelectorAll(".flame")) {
   const parts = [...flame.querySelectorAll("g")];
   const row = (part) => (part ? Number(part.querySelector("rect").getAttribute("y")) : NaN);

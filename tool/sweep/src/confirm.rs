@@ -3,7 +3,7 @@
 //! What this shows is said in [`analysis::confirmation`]. Which tiers are slowed is decided in [`choice`], by what means in
 //! [`slowing`]: by stopping processes for short slices of about a tenth of the time, by a lower CPU quota, or by a lower rate of
 //! a link. Whatever it is, it is undone, also where nstar is killed or suspended ([`stand_by`]), and no two runs of nstar lower
-//! one limit ([`lock`]).
+//! the same limit at once ([`lock`]).
 
 mod choice;
 mod link;

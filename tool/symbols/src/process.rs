@@ -20,7 +20,8 @@ use super::{
     perf_map,
 };
 
-/// The functions of addresses in a process. Those without a name have their module and place; in what is not mapped, nothing.
+/// The functions of addresses in a process. Those without a name have their module and place; where nothing is mapped, not even
+/// those.
 pub(crate) fn functions(symbolizer: &Symbolizer, pid: u32, addresses: &[u64]) -> Vec<Function> {
     let maps = Maps::of(pid);
     let mut names = BTreeMap::new();

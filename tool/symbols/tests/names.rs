@@ -158,7 +158,7 @@ fn assert_named(function: &Function, name: &str, module: &str) {
     assert_eq!((&**told, &**of, *offset, *kernel), (name, module, None, false));
 }
 
-/// It is told where it is in its file, to within a page.
+/// Its place in its file is told, to within a page.
 fn assert_placed(function: &Function, program: &Path) {
     let length = fs::metadata(program).expect("a file").len();
     let is_in_it = |offset: u64| offset.is_multiple_of(4096) && offset < length;

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::watch;
+use super::record;
 use crate::tools::{
     cpu,
     effort::Result,
@@ -73,10 +73,7 @@ pub(crate) fn hottest(
     client: &[String],
     accepted: &[i32],
 ) -> Result<(Place, f64)> {
-    let seen = workspace.path("perf.data").display().to_string();
-    // -N: without it perf copies what was sampled to ~/.debug, where it stays.
-    let record = ["record", "-q", "-N", "-e", "cpu-clock", "-F", SAMPLES_PER_S, "-g", "-o", &seen];
-    watch(&record, server, client, accepted)?;
+    let seen = record(workspace, server, client, accepted, SAMPLES_PER_S)?;
     let told = Command::new("perf")
         .args(["script", "-i", &seen, "-G", "-F", "ip,sym,dso"])
         .stdin(Stdio::null())

@@ -140,7 +140,7 @@ pub struct About {
     pub is_root: bool,
     /// Its process number in that namespace.
     pub pid: u32,
-    /// What the machine is made of.
+    /// What the machine is made of, in the report of an agent.
     pub machine: Host,
 }
 
@@ -289,7 +289,7 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProtocolError
 /// The longest name of a host that is shown.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The longest name of a kernel or a processor that is kept: what the kernel takes, and what processors call themselves.
+/// The longest name of a kernel or a processor that is kept: kernels take no longer one, and processors have shorter ones.
 const MODEL_CHARS_MAX: usize = 64;
 
 /// The longest path of a unix socket: what the kernel takes.

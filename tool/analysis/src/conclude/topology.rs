@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::counters::{Role, ServerAddress};
-use crate::resources::{Group, GroupKey, HopUse, MemoryUse};
+use crate::resources::{Group, GroupKey, HopUse};
 use crate::run::{
     Edge, Identity, Laws, Node, NodeKind, ResourceKind, ServerUnwatched, Step, Tier, TierLimit, TierMemory,
     Topology, Verdict,
@@ -70,10 +70,9 @@ fn tier(group: &Group, curve: &Curve, star: &Step, laws: &Laws) -> Tier {
 /// What the cgroups of processes allow them of memory, by all steps; `None` where they were not looked at for long enough, or
 /// could not be read.
 fn memory(curve: &Curve, group: &Group) -> Option<TierMemory> {
-    let is_theirs =
-        |limit: &&MemoryUse| limit.on == group.on && group.pids.iter().any(|pid| limit.pids.contains(pid));
-    let limits = curve.steps().iter().flat_map(|step| &step.usage.memory_limits).filter(is_theirs);
-    match limits.map(|limit| limit.limit_bytes).min_by(f64::total_cmp) {
+    let all = curve.steps().iter().flat_map(|step| &step.usage.memory_limits);
+    let limits = all.filter(|limit| limit.limits(group)).map(|limit| limit.limit_bytes);
+    match limits.min_by(f64::total_cmp) {
         Some(bytes) => Some(TierMemory::Limited { bytes: bytes as u64 }),
         None => {
             let is_known = curve.steps().iter().any(|step| step.usage.memory_known_on.contains(&group.on));
@@ -201,7 +200,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resources::{Hops, Usage};
+    use crate::resources::{Hops, MemoryUse, Usage};
     use crate::run::{Bottleneck, GeneratorShare, HostName, Processes};
     use crate::verdict::Shape;
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::side::Given;
 use crate::run::Host;
-use reading::{HOST, LOAD, REST, WHERE_KNOWN, of_host};
+use reading::{HOST, LOAD, REST, WHERE_KNOWN, of_host, text};
 
 /// Something that differs between runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,7 +115,7 @@ impl Aspect {
         )
     }
 
-    /// Whether it is one of the hosts of the server and of the tiers behind it.
+    /// Whether it is a setting of the hosts of the server and of the tiers behind it.
     fn is_of_server_hosts(&self) -> bool {
         matches!(self, Self::ServerProcessor | Self::ServerCores | Self::ServerMemory | Self::ServerKernel)
     }
@@ -171,8 +171,7 @@ pub(super) fn of_hosts(before: (&Host, &str), after: (&Host, &str)) -> Vec<Diffe
         let [before, after] = settings;
         differing(aspect.clone(), before, after)
     });
-    let version = |version: &str| vec![Setting::Text(version.to_owned())];
-    let versions = differing(Aspect::Nstar, version(before.1), version(after.1));
+    let versions = differing(Aspect::Nstar, vec![text(before.1)], vec![text(after.1)]);
     hosts.chain(versions).collect()
 }
 
@@ -212,10 +211,6 @@ mod tests {
 
     fn aspects(found: &[Difference]) -> Vec<&Aspect> {
         found.iter().map(|difference| &difference.aspect).collect()
-    }
-
-    fn text(text: &str) -> Setting {
-        Setting::Text(text.into())
     }
 
     #[test]

@@ -93,31 +93,26 @@ pub(super) fn of_runs(runs: &[Given], at_users: Option<u32>) -> Vec<(Figure, Sam
 /// The same figures of one run on each side, with CPU time per request by the laws of the runs where both regressed it over
 /// their steps: it has an interval then, which that of a single step has not.
 pub(super) fn with_demands(
-    steps: [Vec<(Figure, Samples)>; 2],
-    runs: [&Run; 2],
+    mut sides: [Vec<(Figure, Samples)>; 2],
+    [run_before, run_after]: [&Run; 2],
 ) -> [Vec<(Figure, Samples)>; 2] {
-    let of_step = |figure: &Figure, side: usize| {
-        let (_, known) = steps[side].iter().find(|(other, _)| other == figure)?;
-        known.all.first().copied().flatten()
-    };
-    let demands = |figure: &Figure| {
-        let of = |side: usize| demand(runs[side], figure, of_step(figure, side)?.value);
-        Some([of(0)?, of(1)?])
-    };
-    let replaced = |side: usize| {
-        let of = |(figure, known): &(Figure, Samples)| match demands(figure) {
-            Some(both) => (figure.clone(), Samples { all: vec![Some(both[side])], at_least: false }),
-            None => (figure.clone(), known.clone()),
-        };
-        steps[side].iter().map(of).collect()
-    };
-    [replaced(0), replaced(1)]
+    let [all_before, all_after] = &mut sides;
+    for (figure, before) in all_before {
+        let Some((_, after)) = all_after.iter_mut().find(|(other, _)| *other == *figure) else { continue };
+        let both = (demand(run_before, figure, before), demand(run_after, figure, after));
+        if let (Some(one), Some(other)) = both {
+            before.all = vec![Some(one)];
+            after.all = vec![Some(other)];
+        }
+    }
+    sides
 }
 
 /// CPU time per request by the laws of a run. `None` for another figure, unless every tier has an interval, and where the step
 /// that is compared costs something else: of what is done without requests, one run's regression may have taken account, and
 /// another one's not.
-fn demand(run: &Run, figure: &Figure, step_us: f64) -> Option<Sample> {
+fn demand(run: &Run, figure: &Figure, of_step: &Samples) -> Option<Sample> {
+    let step_us = of_step.all.first().copied().flatten()?.value;
     let is_of_figure = |demand: &&Demand| match figure {
         Figure::CpuPerRequest => true,
         Figure::CpuPerRequestOf { tier } => {

@@ -109,6 +109,14 @@ pub struct MemoryUse {
     pub used_bytes: u64,
 }
 
+impl MemoryUse {
+    /// The share that is in use, 0 to 1; no number, or infinite, where nothing may be used.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.used_bytes as f64 / self.most_bytes as f64
+    }
+}
+
 /// The settings of a processor.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processor {

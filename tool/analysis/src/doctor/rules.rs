@@ -67,10 +67,10 @@ fn limits(facts: &Facts) -> Vec<Fault> {
 
 fn memory(facts: &Facts) -> Vec<Fault> {
     let little_left = |limits: &SubjectFacts| {
-        let MemoryUse { most_bytes, used_bytes } = limits.memory.filter(|memory| memory.most_bytes > 0)?;
-        let used = used_bytes as f64 / most_bytes as f64;
+        let memory = limits.memory.filter(|memory| memory.most_bytes > 0)?;
+        let MemoryUse { most_bytes, used_bytes } = memory;
         // The smallest share that is left is the lowest.
-        (used >= MEMORY).then_some((1.0 - used, most_bytes, used_bytes))
+        (memory.share() >= MEMORY).then_some((1.0 - memory.share(), most_bytes, used_bytes))
     };
     let fault = |(of, processes, (_, most_bytes, used_bytes))| {
         let memory = MemoryUse { most_bytes, used_bytes };

@@ -9,9 +9,9 @@
 
 use crate::run::{Step, Usl};
 use crate::search::growth::throughput_error;
-use crate::statistics::chi_squared_exceeds;
 use crate::statistics::random::Random;
 use crate::statistics::regression::{IDENTITY, dot, inverted};
+use crate::statistics::{at_share, chi_squared_exceeds};
 
 /// A law is useful where it is within this share of the throughput, however small the intervals of the steps are.
 const USEFUL: f64 = 0.02;
@@ -102,8 +102,7 @@ fn intervals(law: &Usl, steps: &[&Step], scatter: &Scatter) -> [Option<[f64; 2]>
 fn interval(law: &Usl, drawn: &[Usl], of: fn(&Usl) -> f64) -> Option<[f64; 2]> {
     let mut values: Vec<f64> = drawn.iter().map(of).collect();
     values.sort_unstable_by(f64::total_cmp);
-    let quantile = |share: f64| values.get((share * (values.len() as f64 - 1.0)).round() as usize).copied();
-    let (low, high) = (quantile(0.025)?, quantile(0.975)?);
+    let (low, high) = (at_share(&values, 0.025)?, at_share(&values, 0.975)?);
     let mirrored = |end: f64| 2.0 * of(law) - end;
     (values.len() >= DRAWS / 2).then(|| [mirrored(high).min(low).max(0.0), mirrored(low).max(high)])
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Refusal;
 use super::mix::{self, MixShare};
 use super::model::{Device, Model, Tier, is_held};
-use super::parts::{Parts, TierPart, processes_of};
+use super::parts::{Parts, processes_of};
 use crate::counters::Role;
 use crate::run::{Identity, ResourceKind};
 
@@ -89,16 +89,12 @@ impl Change {
             (Self::Link { name: one, .. }, Self::Link { name: two, .. }) => {
                 one.is_none() || two.is_none() || one == two
             }
-            (Self::AddServer { name: one, .. }, Self::AddServer { name: two, .. }) => {
-                let is_front =
-                    |tier: &TierPart, name: &str| tier.of.name == name && tier.of.role == Role::Server;
-                match (one, two) {
-                    (None, Some(name)) | (Some(name), None) => {
-                        parts.tiers.iter().any(|tier| is_front(tier, name.as_str()))
-                    }
-                    _ => one == two,
+            (Self::AddServer { name: one, .. }, Self::AddServer { name: two, .. }) => match (one, two) {
+                (None, Some(name)) | (Some(name), None) => {
+                    parts.tiers.iter().any(|tier| tier.of.name == *name && tier.of.role == Role::Server)
                 }
-            }
+                _ => one == two,
+            },
             (Self::Think { .. }, Self::Think { .. }) | (Self::Mix { .. }, Self::Mix { .. }) => true,
             _ => false,
         }
@@ -122,7 +118,7 @@ impl Change {
     }
 }
 
-/// Refuses a second change of one thing: which of both holds would be a guess.
+/// Refuses a second change of one thing: which of the two holds would be a guess.
 ///
 /// # Errors
 /// [`Refusal::NamedTwice`] with the later one.

@@ -1,6 +1,6 @@
 //! What is not known for sure, drawn at random: the figures within their intervals, and how irregular the times are.
 
-use super::parts::{Figure, Parts};
+use super::parts::{Figure, Parts, STEP_ERROR};
 use crate::statistics::random::Random;
 use crate::thresholds::SATURATED;
 
@@ -14,9 +14,6 @@ pub(super) struct Irregularity {
 /// Before anything is seen: half way between both ends, give or take as much.
 const PRIOR: f64 = 0.5;
 
-/// A step is no better known than this, as a share: neither end is exact for any server.
-const STEP_ERROR: f64 = 0.01;
-
 /// Where users come at other times than in the run, or with other requests, nothing says that times are as regular.
 const ERROR_ELSEWHERE: f64 = 0.3;
 
@@ -28,11 +25,10 @@ impl Default for Irregularity {
 }
 
 impl Irregularity {
-    /// Adds a step: its cycle, and those of both ends.
-    pub(super) fn add(&mut self, constant_us: f64, exponential_us: f64, cycle_us: f64, error: f64) {
+    /// Adds a step: the cycles of both ends, its own, and the relative variance of that.
+    pub(super) fn add(&mut self, constant_us: f64, exponential_us: f64, cycle_us: f64, variance: f64) {
         let apart = (exponential_us - constant_us) / cycle_us;
         let beyond = (cycle_us - constant_us) / cycle_us;
-        let variance = error * error + STEP_ERROR * STEP_ERROR;
         if (apart * beyond).is_finite() {
             self.weight += apart * apart / variance;
             self.weighted += apart * beyond / variance;

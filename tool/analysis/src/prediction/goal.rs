@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{Change, demands, device_name, places_name};
 use super::model::Model;
-use super::outlook::{Drawn, Side, whole};
+use super::outlook::{Drawn, Side, changed, whole};
 use super::parts::Parts;
 use super::quantile::Ratios;
 use super::solved::Solved;
@@ -132,15 +132,11 @@ pub(super) fn answer(
     let now = drawn.estimate(Side::After, |solved| goal.read(solved, ratios)).map(rounded);
     let now = now.ok_or_else(|| ratios.refusal(&goal.figure))?;
     let reached = goal.is_met(now.value);
-    let value = |model: &Model, change: &Change| {
-        let mut changed = model.clone();
-        change.make(&mut changed, parts).ok()?;
-        goal.read(&changed.solved(), ratios)
-    };
+    let with = |model: &Model, change: &Change| changed(model, parts, std::slice::from_ref(change)).ok();
+    let value = |model: &Model, change: &Change| goal.read(&with(model, change)?.solved(), ratios);
+    let is_percentile = matches!(goal.figure, GoalFigure::Quantile { .. });
     let is_borne = |change: &Change| {
-        let mut changed = drawn.after.clone();
-        let is_percentile = matches!(goal.figure, GoalFigure::Quantile { .. });
-        !is_percentile || (change.make(&mut changed, parts).is_ok() && ratios.bear(&changed))
+        !is_percentile || with(&drawn.after, change).is_some_and(|model| ratios.bear(&model))
     };
     let meets = |change: &Change| value(&drawn.after, change).is_some_and(|value| goal.is_met(value));
     let ways = if reached { Vec::new() } else { ways(&drawn.after) };

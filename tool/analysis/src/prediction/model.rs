@@ -379,8 +379,10 @@ impl Model {
     /// they would allow more.
     pub(super) fn limits_while_queued(&self) -> Vec<Limit> {
         self.limits_by(|at, per_s| {
-            let places = Some(at).filter(|at| *at == At::Places);
-            let alone_per_s = places.and_then(|_| self.places_behind_a_full_tier_per_s(per_s));
+            let alone_per_s = match at {
+                At::Places => self.places_behind_a_full_tier_per_s(per_s),
+                _ => None,
+            };
             let longer = self.slow.filter(|slow| slow.at == at).and_then(|slow| slow.by.factor_max());
             alone_per_s.unwrap_or(per_s) / longer.unwrap_or(1.0)
         })

@@ -10,6 +10,7 @@ use super::slowdown;
 use super::solved::{Solved, irregularity, misses};
 use super::{Caution, CurvePoint, Estimate, LimitFacts, Outlook, Question, Refusal, Sensitivity};
 use crate::run::{Identity, Run, Words};
+use crate::statistics::at_share;
 use crate::statistics::random::Random;
 
 /// How often what is not known is drawn.
@@ -89,10 +90,7 @@ impl Drawn {
 
     pub(super) fn within(&self, value: f64, mut drawn: Vec<f64>) -> Estimate {
         drawn.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let index = (share * (drawn.len() as f64 - 1.0)).round() as usize;
-            drawn.get(index).copied().unwrap_or(value)
-        };
+        let at = |share: f64| at_share(&drawn, share).unwrap_or(value);
         let (low, high) = (at(0.025).min(value), at(0.975).max(value));
         Estimate { value, ci: [low * (1.0 - self.misses).max(0.0), high * (1.0 + self.misses)] }
     }
@@ -124,7 +122,8 @@ pub(super) fn whole(of: Estimate) -> Estimate {
     Estimate { value: of.value, ci: [of.ci[0].floor().max(1.0), of.ci[1].ceil()] }
 }
 
-fn changed(model: &Model, parts: &Parts, changes: &[Change]) -> Result<Model, Refusal> {
+/// The model with these changes made.
+pub(super) fn changed(model: &Model, parts: &Parts, changes: &[Change]) -> Result<Model, Refusal> {
     let mut after = model.clone();
     changes.iter().try_for_each(|change| change.make(&mut after, parts))?;
     Ok(after)

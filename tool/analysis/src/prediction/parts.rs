@@ -15,6 +15,13 @@ pub(super) struct Figure {
     pub(super) error: f64,
 }
 
+impl Figure {
+    /// The variance of a figure of a step, as a share of its square.
+    pub(super) fn variance(self) -> f64 {
+        self.error * self.error + STEP_ERROR * STEP_ERROR
+    }
+}
+
 /// A tier: the processors that it may use, and what a request costs of them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TierPart {
@@ -79,6 +86,9 @@ const ERROR_OF_ONE: f64 = 0.03;
 
 /// No figure is better known than this, whatever its interval says: servers differ that much from day to day.
 pub(super) const ERROR_MIN: f64 = 0.005;
+
+/// No step is better known than this, as a share: no model is exact for any server.
+pub(super) const STEP_ERROR: f64 = 0.01;
 
 /// A thread with this share of its tier's CPU time is all that the tier uses.
 const ALONE: f64 = 0.9;

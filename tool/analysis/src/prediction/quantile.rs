@@ -29,14 +29,27 @@ pub(super) struct Ratios {
     queue: Option<Queue>,
     /// What stopped the system in the run.
     bottleneck: Option<Bottleneck>,
-    /// The throughput that a CPU quota allowed, where that was the bottleneck, requests per second.
-    quota_per_s: Option<f64>,
     /// The percentiles that the run file holds, by name.
     kept: Vec<&'static str>,
 }
 
-/// The kind of a limit, and whose it is.
-type Bottleneck = (ResourceKind, Option<Identity>);
+/// What stops a system: the kind of its lowest limit, and whose it is.
+#[derive(PartialEq)]
+struct Bottleneck {
+    kind: ResourceKind,
+    identity: Option<Identity>,
+    /// The throughput that a CPU quota allows, where it is one, requests per second.
+    quota_per_s: Option<f64>,
+}
+
+impl Bottleneck {
+    fn of(model: &Model) -> Option<Self> {
+        let first = model.limits_while_queued().into_iter().next()?;
+        let is_quota = first.kind == ResourceKind::CpuQuota;
+        let quota_per_s = is_quota.then_some(first.per_s);
+        Some(Self { kind: first.kind, identity: first.identity, quota_per_s })
+    }
+}
 
 /// A load that is outside the measured ones by no more than this share of them has the ratio of the nearest: where N* is the
 /// first step, both are the same but for rounding.
@@ -53,30 +66,28 @@ impl Ratios {
         let mut steps: Vec<(f64, Vec<Option<f64>>)> = ratios.collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (before, after) = (&drawn.before, &drawn.after);
-        let (bottleneck, quota_per_s) = (bottleneck(before), quota_per_s(before));
+        let bottleneck = Bottleneck::of(before);
         let same_mix = !question.changes.iter().any(Change::is_of_mix);
-        let same_server = bottleneck == self::bottleneck(after) && quota_per_s == self::quota_per_s(after);
+        let may_stand = same_mix && Bottleneck::of(after) == bottleneck;
         let same_think = before.think_us == after.think_us;
-        let may_stand = same_mix && same_server;
-        let is_simulated = may_stand && !same_think && quota_per_s.is_none();
+        let is_quota = bottleneck.as_ref().is_some_and(|of| of.quota_per_s.is_some());
+        let is_simulated = may_stand && !same_think && !is_quota;
         let is_kept = |one: &&Percentile| run.steps.iter().any(|step| one.is_kept(&step.response_time_us));
         let kept = PERCENTILES.iter().filter(is_kept).map(|one| one.name).collect();
         let queue = if is_simulated { Queue::of(run, drawn, parts, question.seed) } else { None };
-        Self { steps, stands: may_stand && same_think, queue, bottleneck, quota_per_s, kept }
+        Self { steps, stands: may_stand && same_think, queue, bottleneck, kept }
     }
 
     /// Whether the ratios stand for this system: it has the bottleneck of the run, and a CPU quota may stop it as often.
     pub(super) fn bear(&self, model: &Model) -> bool {
-        bottleneck(model) == self.bottleneck && quota_per_s(model) == self.quota_per_s
+        Bottleneck::of(model) == self.bottleneck
     }
 
     /// The 95th and the 99th percentile with so many users.
     pub(super) fn percentiles(&self, users: u32, of: &Solved, mean: Estimate) -> [Option<Estimate>; 2] {
-        let measured = || ["p95", "p99"].map(|name| self.at(name, users, of));
-        let simulated = |queue: &Queue| queue.ratios(users, [0.95, 0.99]).map(|all| all.map(Some));
         let ratios = match &self.queue {
-            Some(queue) => simulated(queue).unwrap_or_default(),
-            None => measured(),
+            Some(queue) => queue.ratios(users, [0.95, 0.99]),
+            None => ["p95", "p99"].map(|name| self.at(name, users, of)),
         };
         let estimate = |(low, ratio, high): Ratio| Estimate {
             value: ratio * mean.value,
@@ -111,14 +122,4 @@ impl Ratios {
             _ => Refusal::NoQuantile,
         }
     }
-}
-
-fn bottleneck(model: &Model) -> Option<Bottleneck> {
-    model.limits_while_queued().into_iter().next().map(|limit| (limit.kind, limit.identity))
-}
-
-/// The throughput that a CPU quota allows where it is the bottleneck.
-fn quota_per_s(model: &Model) -> Option<f64> {
-    let first = model.limits_while_queued().into_iter().next();
-    first.filter(|limit| limit.kind == ResourceKind::CpuQuota).map(|limit| limit.per_s)
 }

@@ -19,7 +19,8 @@ use super::parts::Parts;
 use super::quantile::Ratio;
 use super::slowdown::Slowed;
 use crate::run::{PERCENTILES, ResponseTime, Run};
-use crate::statistics::mean::half_width;
+use crate::statistics::at_share;
+use crate::statistics::mean::{half_width, mean};
 use crate::statistics::random::Random;
 
 /// The response times that are counted of each simulation.
@@ -144,27 +145,22 @@ impl Queue {
         })
     }
 
-    /// The ratios of these percentiles to the mean with so many users, between both ways, and between the ends of the 95 %
-    /// intervals of both.
+    /// The ratios of these percentiles to the mean with so many users, half way between both ways, and the outer ends of the
+    /// 95 % intervals of both.
     pub(super) fn ratios<const COUNT: usize>(
         &self,
         users: u32,
         shares: [f64; COUNT],
-    ) -> Option<[Ratio; COUNT]> {
+    ) -> [Option<Ratio>; COUNT] {
         if users > USERS_MAX {
-            return None;
+            return [None; COUNT];
         }
-        let [one, other] = self.ways.each_ref().map(|way| estimated(&self.simulated(users, way), shares));
-        let mut all = one.into_iter().zip(other).map(|(one, other)| {
-            let ((one, one_off), (other, other_off)) = (one?, other?);
+        let [one, other] = self.ways.each_ref().map(|way| Sample::of(&self.simulated(users, way)));
+        shares.map(|share| {
+            let ((one, one_off), (other, other_off)) = (one.ratio(share)?, other.ratio(share)?);
             let low = (one - one_off).min(other - other_off).max(0.0);
             Some((low, (one + other) / 2.0, (one + one_off).max(other + other_off)))
-        });
-        let mut found = [(0.0, 0.0, 0.0); COUNT];
-        for place in &mut found {
-            *place = all.next()??;
-        }
-        Some(found)
+        })
     }
 
     /// Response times, microseconds, in the order in which they ended.
@@ -198,29 +194,37 @@ fn servers(model: &Model, at: At) -> Option<(usize, f64)> {
     is_alone.then(|| (servers as usize, servers / per_s * 1e6))
 }
 
-/// Percentiles over the mean of times in their order, and half of the 95 % interval of each.
-fn estimated<const COUNT: usize>(times: &[f64], shares: [f64; COUNT]) -> [Option<(f64, f64)>; COUNT] {
-    let sorted = |times: &[f64]| {
-        let mut sorted = times.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        sorted
-    };
-    let all = sorted(times);
-    let batches: Vec<Vec<f64>> = times.chunks_exact((times.len() / BATCHES).max(1)).map(sorted).collect();
-    shares.map(|share| {
-        let each: Vec<f64> = batches.iter().map(|batch| ratio(batch, share)).collect::<Option<_>>()?;
+/// The response times of a simulation, ascending: all of them, and those of each batch.
+struct Sample {
+    all: Vec<f64>,
+    batches: Vec<Vec<f64>>,
+}
+
+impl Sample {
+    /// Of times in the order in which they ended.
+    fn of(times: &[f64]) -> Self {
+        let batches = times.chunks_exact((times.len() / BATCHES).max(1));
+        Self { all: ascending(times), batches: batches.map(ascending).collect() }
+    }
+
+    /// A percentile over the mean, and half of its 95 % interval.
+    fn ratio(&self, share: f64) -> Option<(f64, f64)> {
+        let each: Vec<f64> = self.batches.iter().map(|batch| ratio(batch, share)).collect::<Option<_>>()?;
         // Of one batch nothing is known.
         let off = (each.len() > 1).then(|| half_width(&each, 0.95))?;
-        Some((ratio(&all, share)?, off))
-    })
+        Some((ratio(&self.all, share)?, off))
+    }
+}
+
+fn ascending(times: &[f64]) -> Vec<f64> {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
 }
 
 /// A percentile of ascending times over their mean.
-fn ratio(times: &[f64], share: f64) -> Option<f64> {
-    let mean = times.iter().sum::<f64>() / times.len() as f64;
-    let last = times.len().saturating_sub(1) as f64;
-    let value = times.get((last * share).round() as usize)?;
-    Some(value / mean).filter(|ratio| ratio.is_finite())
+fn ratio(ascending: &[f64], share: f64) -> Option<f64> {
+    Some(at_share(ascending, share)? / mean(ascending)).filter(|ratio| ratio.is_finite())
 }
 
 /// A request comes to the bottleneck, or leaves it.
@@ -397,8 +401,9 @@ mod tests {
             let exact = [0.95, 0.99].map(exact);
             for seed in 1..=12 {
                 let queue = queue(servers as usize, think * 1e3, exponential(), 1_000 * seed);
-                let found = queue.ratios(users, [0.95, 0.99]).expect("ratios");
-                for ((low, ratio, high), exact) in found.into_iter().zip(exact) {
+                let found = queue.ratios(users, [0.95, 0.99]);
+                for (found, exact) in found.into_iter().zip(exact) {
+                    let (low, ratio, high) = found.expect("a ratio");
                     assert!(low < ratio && ratio < high && high - low < 0.5 * ratio, "{low} {ratio} {high}");
                     (all, held) = (all + 1, held + u32::from((low..=high).contains(&exact)));
                 }
@@ -411,16 +416,18 @@ mod tests {
     #[test]
     fn users_who_do_not_think_wait_for_all_others() {
         let queue = queue(1, 0.0, Shape::constant(), 1);
-        let [(low, ratio, high)] = queue.ratios(4, [0.95]).expect("a ratio");
+        let [found] = queue.ratios(4, [0.95]);
+        let (low, ratio, high) = found.expect("a ratio");
         assert!([low, ratio, high].iter().all(|ratio| (ratio - 1.0).abs() < 1e-6), "{low} {ratio} {high}");
-        assert_eq!(queue.ratios(USERS_MAX + 1, [0.95]), None);
+        assert_eq!(queue.ratios(USERS_MAX + 1, [0.95]), [None]);
     }
 
     /// Nobody ever waits for another, so that times are those of the service, however long users think.
     #[test]
     fn users_who_think_for_years_meet_nobody() {
         let queue = queue(1, 1e15, exponential(), 1);
-        let [(_, ratio, _)] = queue.ratios(4, [0.95]).expect("a ratio");
+        let [found] = queue.ratios(4, [0.95]);
+        let (_, ratio, _) = found.expect("a ratio");
         assert!((ratio / 20.0f64.ln() - 1.0).abs() < 0.06, "{ratio}");
     }
 

@@ -15,9 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::model::{Model, Slow};
-use super::parts::{Figure, Parts, Point};
+use super::parts::{Parts, Point};
 use super::solved::{irregularity, misses};
-use crate::thresholds::{PLATEAU, SATURATED};
+use crate::thresholds::{BELOW, PLATEAU, SATURATED};
 
 /// How much longer a request takes at the bottleneck where some wait: `1 + growth (waiting - onset)^power` times; with a power
 /// of 0, `1 + growth` times as soon as one waits beyond the onset.
@@ -87,9 +87,6 @@ pub(super) struct Shape {
 /// Throughput of the last step below this share of the maximum has fallen.
 const FELL: f64 = PLATEAU;
 
-/// So many standard errors below the maximum it is lower beyond chance, as for the plateau of a sweep.
-const BELOW: f64 = 2.6;
-
 /// The powers that are tried where throughput fell far.
 const POWERS: &[f64] = &[0.0, 0.5, 1.0, 2.0];
 
@@ -104,9 +101,6 @@ const LIMIT_TIMES_MAX: f64 = 2.0;
 
 /// How often the time elsewhere, and what follows from it, are computed from each other.
 const PASSES: usize = 3;
-
-/// No step is better known than this, as a share.
-const STEP_ERROR: f64 = 0.01;
 
 /// Users of the last step, and its throughput as a share of the maximum, where that has fallen: far, or beyond chance below the
 /// share that counts as saturated.
@@ -129,11 +123,11 @@ fn is_below(parts: &Parts) -> bool {
     let max = parts.throughput_max_per_s;
     let is_clear = |points: &[Point]| {
         let weighted = points.iter().map(|point| {
-            let weight = variance(point.throughput_per_s).recip();
+            let weight = point.throughput_per_s.variance().recip();
             (weight, weight * point.throughput_per_s.value / max.value)
         });
         let (weight, sum) = weighted.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let error = (weight.recip() + variance(max)).sqrt();
+        let error = (weight.recip() + max.variance()).sqrt();
         1.0 - sum / weight > BELOW * error
     };
     let last = beyond.len().saturating_sub(1);
@@ -175,10 +169,11 @@ fn slowing(parts: &Parts, shape: Shape) -> Option<Model> {
     let mut unslowed = parts.clone();
     let mut model = Model::of(parts);
     let max = parts.throughput_max_per_s.value;
+    let at = model.bottleneck(parts)?;
     // More than the others allow was not measured of any part, and would be taken for theirs as well.
-    let most_per_s = (LIMIT_TIMES_MAX * max).min(model.others_allow_per_s(model.bottleneck(parts)?)).max(max);
+    let most_per_s = (LIMIT_TIMES_MAX * max).min(model.others_allow_per_s(at)).max(max);
     // What is slower as soon as one waits does not show how fast it would be else: no less than it is given.
-    let given_per_s = model.given_per_s(model.bottleneck(parts)?).filter(|_| shape.power <= 0.0);
+    let given_per_s = model.given_per_s(at).filter(|_| shape.power <= 0.0);
     let unseen_per_s = given_per_s.unwrap_or(max).min(most_per_s).max(max);
     let mut by = Slowdown::default();
     for _ in 0..PASSES {
@@ -188,7 +183,7 @@ fn slowing(parts: &Parts, shape: Shape) -> Option<Model> {
         model = Model::of(&unslowed);
         by = fitted;
     }
-    model.slow = Some(Slow { at: model.bottleneck(parts)?, by });
+    model.slow = Some(Slow { at, by });
     Some(model)
 }
 
@@ -202,11 +197,6 @@ fn waiting(model: &Model, parts: &Parts, points: &[Point]) -> Option<Vec<f64>> {
         (f64::from(point.users) - point.throughput_per_s.value * elsewhere_s - servers).max(0.0)
     };
     Some(points.iter().map(of).collect())
-}
-
-/// The relative variance of a figure of a step.
-fn variance(figure: Figure) -> f64 {
-    figure.error * figure.error + STEP_ERROR * STEP_ERROR
 }
 
 /// A step beyond the most throughput: the waiting to the power, the seconds per request, and what it counts for.
@@ -224,7 +214,7 @@ impl Row {
             // Either somebody waits or nobody does: what lies between tells nothing of both ends.
             x: if shape.power > 0.0 { x } else { x.round() },
             y,
-            weight: variance(point.throughput_per_s).recip() / (y * y),
+            weight: point.throughput_per_s.variance().recip() / (y * y),
         }
     }
 }

@@ -158,7 +158,7 @@ pub(super) fn irregularity(model: &Model, parts: &Parts) -> Irregularity {
     for point in &parts.points {
         let (constant_us, exponential_us) = solved.cycles_us(point.users);
         let cycle_us = f64::from(point.users) / point.throughput_per_s.value * 1e6;
-        fit.add(constant_us, exponential_us, cycle_us, point.throughput_per_s.error);
+        fit.add(constant_us, exponential_us, cycle_us, point.throughput_per_s.variance());
     }
     fit
 }

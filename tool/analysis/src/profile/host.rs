@@ -66,8 +66,7 @@ impl HostProfile {
 /// the bottleneck.
 pub fn profile(users: u32, hosts: Vec<HostProfile>, bottleneck: &Bottleneck) -> Profile {
     let holder = bottleneck.identity.as_ref().and_then(Identity::processes);
-    let is_holder =
-        |of: &Processes| holder.is_some_and(|it| (it.role, &it.name, &it.on) == (of.role, &of.name, &of.on));
+    let is_holder = |of: &Processes| holder.is_some_and(|holder| holder.are(of));
     let elapsed_s = hosts.iter().map(|host| host.elapsed_s).fold(0.0, f64::max);
     let hertz = hosts.iter().map(|host| host.hertz).max().unwrap_or(0);
     let by_thread = hosts.iter().any(|host| host.by_thread);

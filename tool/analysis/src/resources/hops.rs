@@ -171,7 +171,7 @@ pub(super) fn hops(samples: &[&Counters]) -> Hops {
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for hop in looks.iter().copied().flatten() {
         let known = hop.server.and_then(|pid| names.get(&pid));
-        let server = known.or_else(|| owners.get(&hop.address).copied().flatten()).cloned();
+        let server = known.or_else(|| owners.get(&hop.address).copied()).cloned();
         let address = server.is_none().then(|| hop.address.clone());
         let sum = sums.entry((server, address)).or_default();
         sum.callers.extend(hop.callers.iter().filter_map(|pid| names.get(pid)).cloned());
@@ -193,18 +193,18 @@ pub(super) fn hops(samples: &[&Counters]) -> Hops {
     Hops { looks: looks.len(), tiers: tiers.collect(), left_out }
 }
 
-/// Who serves at each address, in whichever look that was seen: who listens is looked for less often than what is connected. `None`
-/// where it is not known, or several do.
+/// Who serves at each address, in whichever look that was seen: who listens is looked for less often than what is connected.
+/// Addresses at which nobody was seen to serve, or several were, are left out.
 fn owners<'a>(
     hops: impl Iterator<Item = &'a Hop>,
     names: &'a BTreeMap<u32, GroupKey>,
-) -> BTreeMap<&'a ServerAddress, Option<&'a GroupKey>> {
+) -> BTreeMap<&'a ServerAddress, &'a GroupKey> {
     let mut all: BTreeMap<&ServerAddress, BTreeSet<&GroupKey>> = BTreeMap::new();
     for hop in hops {
         all.entry(&hop.address).or_default().extend(hop.server.and_then(|pid| names.get(&pid)));
     }
-    let one = |of: BTreeSet<&'a GroupKey>| of.first().copied().filter(|_| of.len() == 1);
-    all.into_iter().map(|(address, of)| (address, one(of))).collect()
+    all.retain(|_, of| of.len() == 1);
+    all.into_iter().filter_map(|(address, of)| Some((address, of.into_iter().next()?))).collect()
 }
 
 fn mean(server: Option<GroupKey>, sum: Sum, looks: f64) -> Option<HopUse> {
@@ -241,19 +241,8 @@ mod tests {
     fn hop(port: u16, server: Option<u32>, held: u64, unclear: u64, opened: u64) -> Hop {
         let address = ServerAddress::Tcp { address: ([127, 0, 0, 1], port).into() };
         let connections = held + unclear + 1;
-        Hop {
-            address,
-            server,
-            callers: vec![1],
-            clients: Vec::new(),
-            connections,
-            opened,
-            unaccepted: 0,
-            unread: 1,
-            held,
-            unclear,
-            translation_unread: false,
-        }
+        let (callers, empty) = (vec![1], Hop::without_connections(address));
+        Hop { server, callers, connections, opened, unread: 1, held, unclear, ..empty }
     }
 
     fn look(hops: Option<Vec<Hop>>) -> Counters {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Group;
 use super::samples::growth;
 use crate::counters::{Counters, MemoryLimit};
 use crate::run::HostName;
@@ -29,6 +30,13 @@ pub struct MemoryUse {
     pub swapped_in_bytes_per_s: f64,
     /// Share of the time in which some task under it waited for memory, where that is counted.
     pub stalled: Option<f64>,
+}
+
+impl MemoryUse {
+    /// Whether any of these processes is under it.
+    pub(crate) fn limits(&self, group: &Group) -> bool {
+        self.on == group.on && group.pids.iter().any(|pid| self.pids.contains(pid))
+    }
 }
 
 /// Whether at least two of the samples looked at limits, so that `memory_limits` are all there are.

@@ -98,7 +98,7 @@ pub struct SlowedTier {
     /// The tier.
     #[serde(flatten)]
     pub tier: Slowable,
-    /// By what means; those of files from before there were several are stopped.
+    /// By what means; in files from before there were several, by stopping its processes.
     #[serde(default)]
     pub by: SlowedBy,
     /// The share of the time for which its processes were stopped, or by which its limit was lower, 0 to 1.
@@ -150,7 +150,7 @@ pub enum LeftAloneReason {
     QuotaShared,
     /// The rate of a link may be lowered by root alone.
     RateNeedsRoot,
-    /// A program is not installed that lowers the rate of a link, or undoes what slows a tier in time.
+    /// A program is missing that lowers the rate of a link, or that undoes in time what slows a tier.
     ToolsMissing,
     /// The link has a queueing discipline that could not be put back as it was.
     ShapedOtherwise,

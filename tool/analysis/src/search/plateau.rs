@@ -10,7 +10,7 @@ use crate::search::growth::{NEGLIGIBLE, degrees_of_freedom, throughput_error};
 use crate::search::peak::{Peak, peak};
 use crate::statistics::pooling::{Between, Estimate, Pooled, effective_degrees_of_freedom, pooled, weights};
 use crate::statistics::t_95;
-use crate::thresholds::SATURATED;
+use crate::thresholds::{BELOW, SATURATED};
 
 /// The pooled maximum.
 pub(crate) struct Plateau {
@@ -26,10 +26,6 @@ pub(crate) struct Plateau {
     /// (index of the step, its weight); weights sum to one.
     members: Vec<(usize, f64)>,
 }
-
-/// A step this many standard errors below the highest, and by a share that is not negligible, is not on the
-/// plateau.
-const BELOW: f64 = 2.6;
 
 /// The maximum of `steps`, which ascend by users: the vertex where throughput falls again, else the pooled
 /// plateau.
@@ -154,6 +150,7 @@ fn twice_past_the_knee(steps: &[&Step], highest: usize) -> u32 {
     knee.saturating_mul(2)
 }
 
+/// Whether a step is below the highest, beyond chance and by a share that is not negligible: it is not on the plateau.
 fn below(steps: &[&Step], index: usize, highest: usize, between: Between) -> bool {
     let (Some(lower), Some(higher)) = (steps.get(index), steps.get(highest)) else { return true };
     let error = own_error(lower, between).hypot(own_error(higher, between));

@@ -8,7 +8,7 @@
 use super::curve::{Curve, group};
 use super::finding::{EITHER, Finding, INDIRECT};
 use super::processor::is_interpreter;
-use super::waiting::{WAITING_PER_REQUEST, at_a_time, held_back, nothing_busy};
+use super::waiting::{WAITING_PER_REQUEST, at_a_time, at_a_time_there, held_back, nothing_busy};
 use crate::counters::{Role, ServerAddress};
 use crate::resources::{Group, GroupKey, HopUse};
 use crate::run::{HopEvidence as Seen, Identity, Probability, Processes, ResourceKind, Step, TierTime};
@@ -177,9 +177,8 @@ pub(super) fn with_queue(curve: &Curve, finding: Finding) -> Finding {
 /// Whether requests queue where the threads that serve them hardly ever wait for a processor, and use one for less than
 /// half of the time: then they wait for something else, whoever keeps the processors of the host busy.
 pub(super) fn waits_for_no_processor(curve: &Curve) -> bool {
-    let Some((queue, in_all)) = queue(curve).zip(at_a_time(curve)) else { return false };
+    let Some((queue, served)) = queue(curve).zip(at_a_time_there(curve)) else { return false };
     let Some(of) = queue.tier() else { return true };
-    let served = in_all - elsewhere(curve);
     let mean = |read: fn(&Group) -> f64| curve.group_mean(&of, read) / served;
     let counted = mean(|group| group.run_queue) > 0.0;
     counted
@@ -521,12 +520,9 @@ impl<'a> Compared<'a> {
     /// one step may all meet a busy moment. From N* on it is the same at each step.
     fn in_use(&self, hop: &HopUse, from_users: u32) -> f64 {
         let between = |step: &&Step| (from_users..=self.many.users).contains(&step.users);
-        let seen = self.curve.steps().iter().filter(between).filter_map(|step| {
-            let (looks, hop) = (step.usage.hops.looks as f64, same(step, hop)?);
-            Some([looks * hop.outstanding(), looks * hop.connections])
-        });
-        let [outstanding, connections] = seen.fold([0.0; 2], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
-        if connections > 0.0 { outstanding / connections } else { 0.0 }
+        let steps: Vec<&Step> = self.curve.steps().iter().filter(between).collect();
+        let connections = seen_of(&steps, hop, |hop| hop.connections);
+        if connections > 0.0 { seen_of(&steps, hop, HopUse::outstanding) / connections } else { 0.0 }
     }
 
     /// The share of the additional requests that waits to be accepted by a tier.
@@ -648,8 +644,7 @@ fn may_be_in_use(hop: &HopUse) -> bool {
 /// the throughput of one user the maximum is (Little's law). With the ends of an interval: looks are a sample. `None` where too
 /// few were taken with one user.
 fn served_behind(curve: &Curve, hop: &HopUse) -> Option<[f64; 3]> {
-    let looked =
-        |step: &&Step| step.usage.hops.looks >= LOOKS_MIN && step.throughput_per_s > 0.0 && step.users > 0;
+    let looked = |step: &&Step| step.usage.hops.looks >= LOOKS_MIN && step.throughput_per_s > 0.0;
     let alone = curve.alone().filter(looked)?;
     // A few users who do not wait for each other have as much there, each of them, and are more to look at.
     let longest_us = UNQUEUED * alone.response_time_us.mean;
@@ -658,22 +653,30 @@ fn served_behind(curve: &Curve, hop: &HopUse) -> Option<[f64; 3]> {
         step.users == alone.users || is_light
     };
     let light: Vec<&Step> = curve.steps().iter().filter(looked).filter(unqueued).collect();
-    let sum = |of: &dyn Fn(&Step) -> f64| -> f64 {
-        light.iter().map(|step| step.usage.hops.looks as f64 * of(step)).sum()
-    };
-    let (times, users) = (curve.maximum().0 / alone.throughput_per_s, sum(&|step| step.users.into()));
-    let there = |of: fn(&HopUse) -> f64| sum(&|step| same(step, hop).map_or(0.0, of)) / users;
+    let users = over_looks(&light, |step| step.users.into());
+    let there = |of: fn(&HopUse) -> f64| seen_of(&light, hop, of) / users;
     let (fewest, most) = (there(HopUse::outstanding), there(HopUse::outstanding_at_most));
-    let [least, _] = interval(fewest, users as usize);
-    let [_, at_most] = interval(most, users as usize);
+    let [least, _] = interval(fewest, users);
+    let [_, at_most] = interval(most, users);
+    let times = curve.maximum().0 / alone.throughput_per_s;
     Some([least, fewest, at_most].map(|requests| times * requests))
 }
 
-/// How many requests a user has at a tier on average, one standard error less and more, by so many looks: half as far as the
-/// ends of the 95 % interval.
-fn interval(mean: f64, looks: usize) -> [f64; 2] {
+/// What all looks at these steps saw of a hop, summed up.
+fn seen_of(steps: &[&Step], hop: &HopUse, of: fn(&HopUse) -> f64) -> f64 {
+    over_looks(steps, |step| same(step, hop).map_or(0.0, of))
+}
+
+/// The sum over all looks at these steps of what is known of each step.
+fn over_looks(steps: &[&Step], of: impl Fn(&Step) -> f64) -> f64 {
+    steps.iter().map(|step| step.usage.hops.looks as f64 * of(step)).sum()
+}
+
+/// How many requests a user has at a tier on average, one standard error less and more, by so many looks at one: half as far as
+/// the ends of the 95 % interval.
+fn interval(mean: f64, looks: f64) -> [f64; 2] {
     let at_once = mean.max(1.0);
-    let hits = (mean / at_once * looks as f64).round() as u64;
+    let hits = (mean / at_once * looks).round() as u64;
     proportion_ci(hits, looks as u64).map(|end| (end * at_once + mean) / 2.0)
 }
 

@@ -89,8 +89,7 @@ fn with_room_on_the_host(curve: &Curve, of: &Processes, finding: Finding) -> Fin
 
 fn limit<'a>(step: &'a Step, of: &Processes) -> Option<&'a MemoryUse> {
     let group = group(step, of)?;
-    let mut limits = step.usage.memory_limits.iter().filter(|limit| limit.on == group.on);
-    limits.find(|limit| group.pids.iter().any(|pid| limit.pids.contains(pid)))
+    step.usage.memory_limits.iter().find(|limit| limit.limits(group))
 }
 
 fn came_back(limit: &MemoryUse) -> f64 {

@@ -7,15 +7,15 @@
 use super::curve::{Curve, group};
 use super::finding::{EITHER, Finding, INDIRECT};
 use super::processor::{COMPUTE, cores_busy, follows_load, own_resources};
-use super::{hops, waiting};
+use super::{quota, waiting};
 use crate::resources::Group;
 use crate::run::{Identity, Probability, Processes, ResourceKind};
 use crate::thresholds::FULL;
 
-/// Below this share of their processors processes leave so much to spare that no scheduler explains it.
+/// Processes that use less than this share of their processors leave more of them idle than a scheduler explains.
 const NEARLY: f64 = 0.75;
 
-/// Share of the time for which processors that stop everything are idle, on average. How long is taken to be exponential.
+/// Processors that stop everything else are idle for this share of the time on average. The share is taken to be exponential.
 const LEFT_IDLE: f64 = 0.05;
 
 /// How many times more often requests that only compute are stopped by processors than by what is not watched, before it is known
@@ -28,12 +28,13 @@ const WHOLE: f64 = 0.04;
 /// The finding, if a tier's processors are nearly full and its requests do nothing but compute.
 pub(super) fn full(curve: &Curve) -> Option<Finding> {
     let of = waiting::served_by(curve)?;
-    let at_a_time = waiting::at_a_time(curve)? - hops::elsewhere(curve);
+    let at_a_time = waiting::at_a_time_there(curve)?;
     let peak = curve.group(&of)?;
     let [share, cores] = [Group::busy, |group: &Group| group.cores].map(|read| curve.group_mean(&of, read));
     let is_nearly = (NEARLY..FULL).contains(&share) && follows_load(curve, &of);
     let computes = cores.min(cores_of_one(curve, &of)?) >= COMPUTE * at_a_time;
-    if !is_nearly || !computes || is_quota_fuller(curve, &of, share) || waiting::queue_at_locks(curve, &of) {
+    let is_quota_fuller = || quota::spent(curve, &of).is_some_and(|spent| spent > share);
+    if !is_nearly || !computes || is_quota_fuller() || waiting::queue_at_locks(curve, &of) {
         return None;
     }
     let found = if [at_a_time, cores].iter().any(|number| is_let_through(*number, peak.allowed_count())) {
@@ -56,12 +57,6 @@ fn cores_of_one(curve: &Curve, of: &Processes) -> Option<f64> {
     Some(group(alone, of)?.cores / alone.throughput_per_s * curve.maximum().0)
 }
 
-/// Whether a CPU quota leaves less room than the processors do.
-fn is_quota_fuller(curve: &Curve, of: &Processes, share: f64) -> bool {
-    let used = curve.mean(|step| group(step, of)?.quota.as_ref().map(|quota| quota.used_cores / quota.cores));
-    used.is_some_and(|used| used > share)
-}
-
 /// How probable it is that processors stop requests that only compute, if they are busy for this share of the time: how dense that
 /// share is where they do, beside all shares alike where they do not.
 fn probability(share: f64) -> Probability {
@@ -70,14 +65,14 @@ fn probability(share: f64) -> Probability {
     Probability::new((odds / (1.0 + odds)).min(INDIRECT.share()))
 }
 
-/// Whether about a whole number of requests are served at a time, or of processors are busy, fewer than there are: beside others
-/// requests take longer, so that workers are more than are served at a time by the response time of one user.
-fn is_let_through(at_a_time: f64, processors: usize) -> bool {
-    let whole = at_a_time.round();
-    whole < processors as f64 && (at_a_time - whole).abs() <= WHOLE * whole
+/// Whether a number of requests that are served at a time, or of busy processors, is about a whole one and less than there are
+/// processors. Beside others requests take longer, so that there are more workers than the response time of one user tells.
+fn is_let_through(number: f64, processors: usize) -> bool {
+    let whole = number.round();
+    whole < processors as f64 && (number - whole).abs() <= WHOLE * whole
 }
 
-/// Processors, or as many workers, which a runtime may have told itself to have.
+/// Processors, or as many workers: a runtime may give itself fewer than there are processors.
 fn either(of: &Processes) -> Finding {
     let [of_cpu, of_workers] = EITHER;
     let workers = Finding::new(ResourceKind::WorkerPool, INDIRECT).held_by(Identity::Processes(of.clone()));

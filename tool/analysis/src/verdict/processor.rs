@@ -2,7 +2,7 @@
 
 use super::curve::{Curve, group, host_of, set_busy};
 use super::finding::{DIRECT, Finding, INDIRECT, LIKELY};
-use super::{hops, io_limit, waiters, waiting};
+use super::{io_limit, waiters, waiting};
 use crate::resources::collectors::compiles;
 use crate::resources::{Group, ThreadUse};
 use crate::run::{
@@ -271,7 +271,7 @@ fn likelier_in_turn(curve: &Curve, of: &Processes, threads: usize, runnable: f64
 /// runtime that is told to use fewer processors than it may.
 pub(super) fn few_at_a_time(curve: &Curve) -> Option<Finding> {
     let of = waiting::served_by(curve)?;
-    let at_a_time = waiting::at_a_time(curve)? - hops::elsewhere(curve);
+    let at_a_time = waiting::at_a_time_there(curve)?;
     let computing = curve.group_mean(&of, |group| group.cores);
     let few = at_a_time >= waiting::ABOUT_ONE.end && computing >= COMPUTE * at_a_time;
     if !few || !waiting::waits_for_nothing_busy(curve) {

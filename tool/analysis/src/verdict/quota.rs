@@ -46,7 +46,7 @@ fn cgroup_of(curve: &Curve, of: &Processes) -> Option<([HostName; 2], String, f6
 
 fn of_processes(curve: &Curve, of: &Processes) -> Option<Finding> {
     let throttled = mean(curve, of, |quota| quota.throttled_periods)?;
-    let spent = mean(curve, of, |quota| quota.used_cores / quota.cores)?;
+    let spent = spent(curve, of)?;
     // One user may spend a small quota already; processes stopped in most periods wanted more at any load.
     let follows = throttled >= THROTTLED_AT_ANY_LOAD || follows_load(curve, of);
     let confidence = spent_surely(throttled, spent)?;
@@ -94,6 +94,11 @@ fn generator_spends_more(curve: &Curve, of: &Processes) -> bool {
         let cgroup = |group: &Group| group.quota.as_ref().map(|quota| quota.cgroup.clone());
         cgroup(generator) == cgroup(ours) && generator.cores > ours.cores
     })
+}
+
+/// The share of their quota that processes use; `None` where they have none.
+pub(super) fn spent(curve: &Curve, of: &Processes) -> Option<f64> {
+    mean(curve, of, |quota| quota.used_cores / quota.cores)
 }
 
 fn mean(curve: &Curve, of: &Processes, read: impl Fn(&QuotaUse) -> f64) -> Option<f64> {

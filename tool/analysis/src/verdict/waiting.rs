@@ -111,7 +111,7 @@ pub(crate) fn to_tell_apart(curve: &Curve, found: &Finding) -> Option<Plan> {
     let per_request_us = 1e6 / curve.maximum().0;
     let cores = curve.star()?.usage.tiers().map(|group| group.cores).sum::<f64>();
     let times_us = [unqueued(curve)?.0, per_request_us, cores * per_request_us];
-    let plan = Plan::new(at_a_time(curve)? - hops::elsewhere(curve), times_us)?;
+    let plan = Plan::new(at_a_time_there(curve)?, times_us)?;
     let variation = Variation::of(curve).map_or(plan.variation, |variation| variation.bounds());
     Some(Plan { variation, ..plan })
 }
@@ -218,6 +218,11 @@ fn unqueued_step(curve: &Curve) -> Option<&Step> {
 pub(super) fn at_a_time(curve: &Curve) -> Option<f64> {
     let k = curve.maximum().0 * unqueued(curve)?.0 / 1e6 - held_back(curve);
     (curve.closed() && k.is_finite() && k > 0.0).then_some(k)
+}
+
+/// The same without those that are served elsewhere than where requests queue.
+pub(super) fn at_a_time_there(curve: &Curve) -> Option<f64> {
+    Some(at_a_time(curve)? - hops::elsewhere(curve))
 }
 
 /// Clearly idle, whatever is not counted of it.

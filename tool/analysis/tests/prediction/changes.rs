@@ -1,20 +1,13 @@
 //! The table of changes: what was predicted from a sweep before, and what the changed system then did.
 
-use analysis::prediction::{Bound, Change, CurvePoint, Goal, GoalFigure, Prediction, Question, predict};
+use analysis::prediction::{Bound, Change, CurvePoint, Goal, GoalFigure, Question, predict};
 use analysis::run::{Identity, ResourceKind, Run};
 
-use crate::measured::{Shown, Stops, app, database, sweep};
-use crate::simulated::{Seen, Slowing, Station, System, Time};
-
-/// More servers than any test has users.
-const MANY: u32 = 100_000;
+use crate::measured::{Shown, Stops, app, database, predicted, sweep};
+use crate::simulated::{MANY, Seen, Slowing, Station, System, Time, delay};
 
 fn queue(servers: u32, time: Time) -> Station {
     Station { servers, time }
-}
-
-fn delay(us: f64) -> Station {
-    Station { servers: MANY, time: Time::Constant(us) }
 }
 
 fn cpu(demand_us: f64, capacity: f64) -> Shown {
@@ -207,11 +200,6 @@ fn lock() -> Case {
             ("two servers", vec![Change::AddServer { name: None, servers: 1 }], of(2, 1e4)),
         ],
     }
-}
-
-fn predicted(run: &Run, changes: &[Change], users: u32) -> Prediction {
-    let question = Question { changes: changes.to_vec(), users: Some(users), goal: None, seed: 1 };
-    predict(run, &question, "1").expect("an answer")
 }
 
 /// N* of a system, by simulating it.

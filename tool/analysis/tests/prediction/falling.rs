@@ -1,19 +1,18 @@
 //! A lock that is held for longer the more wait for it: throughput falls beyond N*, and so does what is predicted.
 
-use analysis::prediction::{Caution, Change, Prediction, Question, predict};
+use analysis::prediction::{Caution, Change};
 use analysis::run::{Identity, ResourceKind, Run};
 
-use crate::measured::{Shown, Stops, app, sweep};
-use crate::simulated::{Slowing, Station, System, Time};
+use crate::measured::{Shown, Stops, app, predicted, sweep};
+use crate::simulated::{Slowing, System, Time, delay};
 
 /// Held for so long, and for 2 % more for each that waits for one lock; 10 ms are spent elsewhere.
 fn lock(think_us: f64, locks: u32, held_us: f64) -> System {
-    let always = |us| Station { servers: 100_000, time: Time::Constant(us) };
     System {
         think: Time::Exponential(think_us),
         places: locks,
-        inside: vec![always(held_us)],
-        outside: vec![always(1e4)],
+        inside: vec![delay(held_us)],
+        outside: vec![delay(1e4)],
         slowing: Slowing::ByEach(0.02 / f64::from(locks)),
         kinds: Vec::new(),
     }
@@ -24,11 +23,6 @@ fn measured() -> Run {
     let shown = Shown { identity: identity.clone(), demand_us: 100.0, capacity: 2.0, bits_per_s: None };
     let stops = Stops { kind: ResourceKind::Lock, holder: identity, at_a_time: Some(1) };
     sweep(&lock(1e5, 1, 1e4), &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64], &[shown], &stops)
-}
-
-fn predicted(run: &Run, changes: Vec<Change>) -> Prediction {
-    let question = Question { changes, users: Some(96), goal: None, seed: 1 };
-    predict(run, &question, "1").expect("an answer")
 }
 
 /// N*, by simulating every number of users up to where throughput has fallen.
@@ -48,7 +42,7 @@ fn throughput_falls_beyond_saturation_as_predicted() {
         (vec![Change::AddServer { name: None, servers: 1 }], lock(1e5, 2, 1e4)),
     ];
     for (changes, system) in cases {
-        let found = predicted(&run, changes.clone());
+        let found = predicted(&run, &changes, 96);
         assert!(found.model.slowdown.is_some(), "{changes:?}");
         assert!(found.cautions.iter().any(|one| matches!(one, Caution::Fell { followed: true, .. })));
         let points: Vec<_> = found.curve.iter().filter(|point| point.users >= 4).collect();

@@ -1,6 +1,7 @@
 //! Run files of simulated servers, as a sweep would have left them.
 
 use analysis::conclude::{Context, Provenance, conclude};
+use analysis::prediction::{Change, Prediction, Question, predict};
 use analysis::run::{
     Identity, LoadShape, Processes, Resource, ResourceKind, ResponseTime, Run, Step, Unit, Words,
 };
@@ -97,4 +98,10 @@ pub(crate) fn sweep(system: &System, users: &[u32], shown: &[Shown], stops: &Sto
     run.verdict.bottleneck.at_a_time = stops.at_a_time;
     run.steps = steps;
     run
+}
+
+/// What is predicted of a run with so many users.
+pub(crate) fn predicted(run: &Run, changes: &[Change], users: u32) -> Prediction {
+    let question = Question { changes: changes.to_vec(), users: Some(users), goal: None, seed: 1 };
+    predict(run, &question, "1").expect("an answer")
 }

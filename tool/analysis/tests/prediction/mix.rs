@@ -8,12 +8,9 @@ use analysis::run::{
 };
 
 use crate::measured::{Shown, Stops, app, sweep};
-use crate::simulated::{Kind, Seen, Slowing, Station, System, Time};
+use crate::simulated::{Kind, MANY, Seen, Slowing, Station, System, Time, delay};
 
 const KINDS: [&str; 2] = ["read", "write"];
-
-/// More servers than any test has users.
-const MANY: u32 = 100_000;
 
 /// A server whose requests read, or write and take longer, and what a request of each costs of its processors.
 struct Case {
@@ -89,7 +86,7 @@ fn kinds(times: [Vec<f64>; 2]) -> Vec<Kind> {
 
 /// Four workers that sleep for 20 ms, and compute for 0.5, or four times as long.
 fn sleeping_pool() -> Case {
-    let stations = [station(2, 500.0), station(MANY, 2e4)];
+    let stations = [station(2, 500.0), delay(2e4)];
     Case {
         name: "pool of 4 that sleep",
         system: System {
@@ -113,7 +110,7 @@ fn sleeping_pool() -> Case {
 
 /// Two processors, on which a write takes 24 ms and a read six; both wait for 5 ms besides.
 fn processors() -> Case {
-    let stations = [station(2, 6e3), station(MANY, 5e3)];
+    let stations = [station(2, 6e3), delay(5e3)];
     Case {
         name: "2 processors",
         system: System {

@@ -1,23 +1,19 @@
 //! Processors that serve less while users queue for them than two users who never wait get of them: a scheduler leaves them idle
 //! for moments. What is predicted is what they achieved while users queued.
 
-use analysis::prediction::{Caution, Change, Prediction, Question, predict};
+use analysis::prediction::{Caution, Change};
 use analysis::run::{Identity, ResourceKind, Run};
 
-use crate::measured::{Shown, Stops, app, sweep};
-use crate::simulated::{Slowing, Station, System, Time};
-
-fn always(us: f64) -> Station {
-    Station { servers: 100_000, time: Time::Constant(us) }
-}
+use crate::measured::{Shown, Stops, app, predicted, sweep};
+use crate::simulated::{Slowing, System, Time, delay};
 
 /// Two processors compute for 22 ms, and for 15 % longer if the request had to wait; a millisecond is spent elsewhere.
 fn hindered(think: Time) -> System {
     System {
         think,
         places: 2,
-        inside: vec![always(22e3)],
-        outside: vec![always(1e3)],
+        inside: vec![delay(22e3)],
+        outside: vec![delay(1e3)],
         slowing: Slowing::OfThose(0.15),
         kinds: Vec::new(),
     }
@@ -30,14 +26,9 @@ fn measured(system: &System, users: &[u32]) -> Run {
     sweep(system, users, &[shown], &stops)
 }
 
-fn predicted(run: &Run, changes: Vec<Change>, users: u32) -> Prediction {
-    let question = Question { changes, users: Some(users), goal: None, seed: 1 };
-    predict(run, &question, "1").expect("an answer")
-}
-
 /// Without a change the model meets every step beyond N*, within its interval.
 fn meets_the_plateau(run: &Run, within: f64) {
-    let found = predicted(run, Vec::new(), 2);
+    let found = predicted(run, &[], 2);
     assert_eq!(found.model.slowdown.map(|by| by.power), Some(0.0), "{:?}", found.model);
     assert!(found.cautions.iter().any(|one| matches!(one, Caution::Fell { followed: true, .. })));
     let users = found.before.users_at_saturation.expect("N*").value;
@@ -62,19 +53,18 @@ fn the_model_meets_the_plateau_and_not_a_higher_step_before_it() {
 fn users_who_think_get_what_was_served_while_others_queued() {
     let run = measured(&hindered(Time::Constant(0.0)), &[1, 2, 3, 4, 8, 16]);
     let then = hindered(Time::Exponential(1e5));
-    let think = || vec![Change::Think { think_us: 1e5 }];
+    let think = [Change::Think { think_us: 1e5 }];
     for users in [4, 8, 16, 32, 64] {
-        let found = predicted(&run, think(), users);
+        let found = predicted(&run, &think, users);
         let point = found.curve.iter().find(|point| point.asked).expect("asked");
         let error = point.throughput_per_s.value / then.run(users, 99).throughput_per_s - 1.0;
         println!("{users} users: error {:.1} %", error * 100.0);
         assert!(error.abs() <= 0.10, "{users} users: {error}");
     }
-    let (max, most) =
-        (predicted(&run, think(), 1).after.throughput_max_per_s, then.run(128, 5).throughput_per_s);
+    let (after, most) = (predicted(&run, &think, 1).after, then.run(128, 5).throughput_per_s);
+    let max = after.throughput_max_per_s;
     assert!((max.value / most - 1.0).abs() <= 0.03, "{max:?}, then {most}");
-    let limits = predicted(&run, think(), 1).after.limits;
-    let stops = limits.first().expect("a limit");
+    let stops = after.limits.first().expect("a limit");
     assert!((stops.throughput_per_s / most - 1.0).abs() <= 0.03, "{stops:?}, then {most}");
 }
 
@@ -111,7 +101,7 @@ fn of_go() -> Run {
 fn a_go_server_does_what_was_predicted_with_users_who_think() {
     let run = of_go();
     meets_the_plateau(&run, 0.03);
-    let found = predicted(&run, vec![Change::Think { think_us: 1e5 }], 16);
+    let found = predicted(&run, &[Change::Think { think_us: 1e5 }], 16);
     let max = found.after.throughput_max_per_s;
     assert!((max.value / 80.33 - 1.0).abs() < 0.03, "{max:?}");
     assert!((max.ci[0]..=max.ci[1]).contains(&80.33), "{max:?}");
@@ -123,12 +113,12 @@ fn a_go_server_does_what_was_predicted_with_users_who_think() {
 #[test]
 fn a_level_plateau_is_the_maximum() {
     let alike = hindered(Time::Constant(0.0));
-    let pool = System { places: 4, inside: vec![always(2e4)], slowing: Slowing::NOT, ..alike };
+    let pool = System { places: 4, inside: vec![delay(2e4)], slowing: Slowing::NOT, ..alike };
     let mut run = measured(&pool, &[1, 2, 4, 5, 8, 16]);
     run.verdict.bottleneck.kind = ResourceKind::WorkerPool;
     run.verdict.bottleneck.at_a_time = Some(4);
     run.steps.iter_mut().for_each(|step| step.resources.clear());
-    let found = predicted(&run, Vec::new(), 8);
+    let found = predicted(&run, &[], 8);
     assert_eq!(found.model.slowdown, None);
     let max = found.before.throughput_max_per_s.value;
     assert!((max / 200.0 - 1.0).abs() < 0.005, "{max}");

@@ -31,6 +31,14 @@ pub(crate) struct Station {
     pub(crate) time: Time,
 }
 
+/// More servers than any test has users.
+pub(crate) const MANY: u32 = 100_000;
+
+/// A constant time for which nobody waits.
+pub(crate) fn delay(us: f64) -> Station {
+    Station { servers: MANY, time: Time::Constant(us) }
+}
+
 /// The system, without users. A request visits the stations inside, holding a place, and then those outside.
 #[derive(Debug, Clone)]
 pub(crate) struct System {

@@ -22,17 +22,11 @@ fn address(port: u16) -> ServerAddress {
 pub(super) fn hop(server: Option<u32>, callers: &[u32], connections: u32, held: u32) -> Hop {
     let port = server.map_or(5432, |pid| pid as u16);
     Hop {
-        address: address(port),
         server,
-        clients: Vec::new(),
         callers: callers.to_vec(),
         connections: connections.into(),
-        opened: 0,
-        unaccepted: 0,
-        unread: 0,
         held: held.into(),
-        unclear: 0,
-        translation_unread: false,
+        ..Hop::without_connections(address(port))
     }
 }
 

@@ -8,8 +8,8 @@ use percent_encoding::percent_decode;
 use serde_json::Value as Json;
 
 use super::filled;
-use crate::scenario::definition::{Body, Request};
-use crate::scenario::template::{Template, TemplatePart};
+use crate::scenario::definition::Request;
+use crate::scenario::template::Template;
 
 /// The longest name of a secret, bytes; what is longer is no name.
 const NAME_BYTES_MAX: usize = 64;
@@ -72,21 +72,11 @@ fn names_secret(json: &Json) -> bool {
 
 /// The values that are drawn for credentials, for headers whose names are those of secrets, or into a text that tells of one.
 pub(super) fn drawn_for_secrets(requests: &[Request]) -> BTreeSet<usize> {
-    requests.iter().flat_map(secret_texts).flat_map(drawn).collect()
+    requests.iter().flat_map(secret_texts).flat_map(Template::draws).collect()
 }
 
-fn secret_texts(request: &Request) -> Vec<&Template> {
-    let login = request.basic_auth.iter().flat_map(|(name, password)| [name, password]);
+fn secret_texts(request: &Request) -> impl Iterator<Item = &Template> + '_ {
     let named = request.headers.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
-    let body = if let Body::Text(text) = &request.body { Some(text) } else { None };
-    let others = request.headers.iter().map(|(_, value)| value).chain([&request.path]).chain(body);
-    let telling = others.filter(|text| tells_secret(&filled(text)));
-    login.chain(named).chain(telling).collect()
-}
-
-fn drawn(text: &Template) -> impl Iterator<Item = usize> + '_ {
-    text.pieces.iter().filter_map(|part| match part {
-        TemplatePart::Slot(value) => Some(*value),
-        TemplatePart::Literal(_) | TemplatePart::Taken(_) => None,
-    })
+    let telling = request.texts().filter(|text| tells_secret(&filled(text)));
+    request.login().chain(named).chain(telling)
 }

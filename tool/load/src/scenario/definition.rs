@@ -139,10 +139,19 @@ impl Request {
 
     /// The lists that the request takes a captured value from.
     pub(crate) fn takes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.texts().chain(self.login()).flat_map(Template::takes)
+    }
+
+    /// Its path, headers and body.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &Template> + '_ {
         let body = if let Body::Text(text) = &self.body { Some(text) } else { None };
-        let auth = self.basic_auth.iter().flat_map(|(name, password)| [name, password]);
         let headers = self.headers.iter().map(|(_, value)| value);
-        std::iter::once(&self.path).chain(headers).chain(body).chain(auth).flat_map(Template::takes)
+        std::iter::once(&self.path).chain(headers).chain(body)
+    }
+
+    /// The name and password of its own that it logs in with, if it has them.
+    pub(crate) fn login(&self) -> impl Iterator<Item = &Template> + '_ {
+        self.basic_auth.iter().flat_map(|(name, password)| [name, password])
     }
 }
 

@@ -80,6 +80,13 @@ impl Template {
         })
     }
 
+    /// Returns the indices of the values that the template draws.
+    pub(crate) fn draws(&self) -> impl Iterator<Item = usize> + '_ {
+        self.pieces
+            .iter()
+            .filter_map(|part| if let TemplatePart::Slot(value) = part { Some(*value) } else { None })
+    }
+
     /// Returns the indices of the lists that the template takes from.
     pub(crate) fn takes(&self) -> impl Iterator<Item = usize> + '_ {
         self.pieces

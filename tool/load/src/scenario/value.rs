@@ -272,3 +272,16 @@ fn one_of<'a>(
     let expected = words.iter().map(|word| (*word).into()).collect();
     Err(source.error(field.offset, Problem::UnknownName { what, name: text.into(), expected }))
 }
+
+/// A value that is drawn for each request, with nothing added.
+#[cfg(test)]
+pub(crate) fn value(kind: ValueKind) -> Value {
+    Value {
+        name: "v".into(),
+        kind,
+        each: Each::Request,
+        width: 0,
+        check: CheckDigit::None,
+        origin: Origin::Scenario,
+    }
+}

@@ -160,18 +160,7 @@ fn write_number(number: u64, value: &Value, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::value::Origin;
-
-    fn value(kind: ValueKind) -> Value {
-        Value {
-            name: "v".into(),
-            kind,
-            each: Each::Request,
-            width: 0,
-            check: CheckDigit::None,
-            origin: Origin::Scenario,
-        }
-    }
+    use crate::scenario::value::value;
 
     fn draws(value: &Value, seed: u64, user: u32, times: usize) -> Vec<String> {
         let mut stream = UserStream::new(seed, user, 1);

@@ -77,6 +77,11 @@ fn what_may_not_be_compared_is_refused_with_the_reason() {
     compare(&["run.json", "run.json"]).exits(0).says("No change of throughput is shown");
 }
 
+/// A server that sleeps for 2 ms before each answer.
+fn sleeper() -> Server {
+    Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.002))\n"))
+}
+
 /// The run with this digest of what was sent, on a host with so many processors that lets the server have so much memory.
 fn elsewhere(day: u32, digest: &str, cores: u32, bytes: u64) -> String {
     let mut run = scaled(1.0, day);
@@ -116,7 +121,7 @@ fn other_requests_machines_and_limits_are_told_where_both_files_know_them() {
 #[test]
 fn a_header_that_changed_is_told_and_a_token_that_changed_is_not() {
     let place = Place::beside_sleepers();
-    let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.002))\n"));
+    let server = sleeper();
     let digest = |name: &str, header: &str| {
         let args = ["load", &server.url("/"), "-n", "20", "-H", header, "-o", name].map(str::to_owned);
         let outcome = place.nstar(args).run();
@@ -134,7 +139,7 @@ fn a_header_that_changed_is_told_and_a_token_that_changed_is_not() {
 #[test]
 fn gates_of_loads_and_of_repeats_are_written_for_ci() {
     let place = Place::beside_sleepers();
-    let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.002))\n"));
+    let server = sleeper();
     let url = server.url("/");
     let load = |more: &[&str]| place.nstar(["load", &url, "-n", "20"].iter().chain(more)).run();
     let gates = ["--gate", "errors<=1%", "--gate", "throughput>=1000000"];
@@ -156,7 +161,7 @@ fn gates_of_loads_and_of_repeats_are_written_for_ci() {
 #[test]
 fn gates_of_what_was_interrupted_or_never_began_are_not_decided() {
     let place = Place::beside_sleepers();
-    let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.002))\n"));
+    let server = sleeper();
     let url = server.url("/");
     let read = |name: &str| std::fs::read_to_string(place.path(name)).expect(name);
     let gate = ["--gate", "errors<=1%", "--junit", "gates.xml", "--markdown", "summary.md"];
@@ -193,7 +198,7 @@ fn a_folder_of_runs_is_a_history() {
 #[test]
 fn repeats_restart_the_server_and_can_be_compared() {
     let place = Place::beside_sleepers();
-    let server = Server::python(&format!("{HTTP}serve(keep, lambda: time.sleep(0.002))\n"));
+    let server = sleeper();
     let repeats =
         ["-c", "1", "-d", "300ms", "--repeats", "2", "--restart", "echo again >> restarts", "-o", "a.json"];
     let outcome = place.sweep(&server, repeats);

@@ -8,15 +8,28 @@ use std::ffi::OsStr;
 use serde_json::Value;
 
 use crate::common::{
-    support::{Place, Server, is_root_or_skip, tool_program},
+    support::{Outcome, Place, Server, is_root_or_skip, tool_program},
     verdict::HTTP,
 };
+
+/// Everything that one call of doctor found, as it tells programs.
+fn findings(outcome: &Outcome) -> Vec<Value> {
+    assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
+    let told: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    told["findings"].as_array().expect("findings").clone()
+}
+
+/// A server that may open 512 files.
+fn with_few_files(place: &Place) -> Server {
+    let server = Server::python(&format!("{HTTP}serve(keep, lambda: None)\n"));
+    place.call(["prlimit", "--pid", &server.pid().to_string(), "--nofile=512"]).run().exits(0);
+    server
+}
 
 #[test]
 fn a_server_that_may_open_few_files_is_found() {
     let place = Place::beside_others();
-    let server = Server::python(&format!("{HTTP}serve(keep, lambda: None)\n"));
-    place.call(["prlimit", "--pid", &server.pid().to_string(), "--nofile=512"]).run().exits(0);
+    let server = with_few_files(&place);
     let found = place.nstar(["doctor", &server.url("/")]).run();
     assert!([Some(0), Some(4)].contains(&found.status.code()), "{found}");
     found.says("may open 512 files").says(&format!("prlimit --pid {}", server.pid())).has_not_panicked();
@@ -25,12 +38,9 @@ fn a_server_that_may_open_few_files_is_found() {
 #[test]
 fn programs_are_told_the_kind_of_each_fault_and_its_numbers() {
     let place = Place::beside_others();
-    let server = Server::python(&format!("{HTTP}serve(keep, lambda: None)\n"));
-    place.call(["prlimit", "--pid", &server.pid().to_string(), "--nofile=512"]).run().exits(0);
+    let server = with_few_files(&place);
     let found = place.nstar(["doctor", &server.url("/"), "-j"]).run().has_not_panicked();
-    assert!([Some(0), Some(4)].contains(&found.status.code()), "{found}");
-    let told: Value = serde_json::from_str(&found.stdout).expect("JSON");
-    let findings = told["findings"].as_array().expect("findings");
+    let findings = findings(&found);
     let is_about = |finding: &&Value| finding["fault"]["of"]["pid"] == server.pid();
     let files = findings.iter().filter(is_about).find(|finding| finding["fault"]["kind"] == "open-files");
     let files = files.unwrap_or_else(|| panic!("{found}"));
@@ -44,8 +54,7 @@ fn programs_are_told_the_kind_of_each_fault_and_its_numbers() {
 #[test]
 fn what_two_see_is_found_once() {
     let place = Place::beside_others();
-    let server = Server::python(&format!("{HTTP}serve(keep, lambda: None)\n"));
-    place.call(["prlimit", "--pid", &server.pid().to_string(), "--nofile=512"]).run().exits(0);
+    let server = with_few_files(&place);
     let observe = format!("{} agent", tool_program().display());
     let found = place.nstar(["doctor", &server.url("/"), "--observe", &observe]).run();
     assert!([Some(0), Some(4)].contains(&found.status.code()), "{found}");
@@ -56,8 +65,7 @@ fn what_two_see_is_found_once() {
 #[test]
 fn what_two_see_is_told_once_before_a_sweep() {
     let place = Place::beside_others();
-    let server = Server::python(&format!("{HTTP}serve(keep, lambda: None)\n"));
-    place.call(["prlimit", "--pid", &server.pid().to_string(), "--nofile=512"]).run().exits(0);
+    let server = with_few_files(&place);
     let (url, observe) = (server.url("/"), format!("{} agent", tool_program().display()));
     let swept = place.nstar(["sweep", &url, "-c", "1,2", "-d", "1s", "--observe", &observe]).run();
     assert!([Some(0), Some(4)].contains(&swept.status.code()), "{swept}");

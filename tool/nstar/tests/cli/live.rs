@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::common::support::{Outcome, Place, Server, tool_program};
+use crate::terminal::TERMINAL;
 
 #[allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "shared with the tests of the testbed")]
 #[path = "../common/browser.rs"]
@@ -20,40 +21,6 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads = allow_reuse_address = True
     request_queue_size = 256
 Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-"#;
-
-/// Runs a command with a terminal of 80 columns and 24 rows as its stderr, and does something once a text was seen on it.
-/// Keeps what it wrote, and ends with its exit status.
-const TERMINAL: &str = r#"
-import fcntl, os, pty, signal, struct, subprocess, sys, termios, time
-action, text, *words = sys.argv[1:]
-master, slave = pty.openpty()
-def size(rows, columns):
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-size(24, 80)
-child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=open("stdout", "wb"), stderr=slave,
-                         start_new_session=True)
-os.close(slave)
-seen, done = b"", False
-while True:
-    try: part = os.read(master, 65536)
-    except OSError: break
-    if not part: break
-    seen += part
-    if done or text.encode() not in seen: continue
-    done = True
-    if action == "resize": size(40, 120)
-    if action == "interrupt": child.send_signal(signal.SIGINT)
-    if action == "interrupt twice":
-        child.send_signal(signal.SIGINT)
-        time.sleep(0.8)
-        child.send_signal(signal.SIGINT)
-    if action == "hang up":
-        os.close(master)
-        break
-open("screen", "wb").write(seen)
-status = child.wait()
-sys.exit(status if status >= 0 else 128 - status)
 "#;
 
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";

@@ -26,4 +26,5 @@ mod profile;
 mod scenario;
 mod stalls;
 mod sweep;
+mod terminal;
 mod waiting;

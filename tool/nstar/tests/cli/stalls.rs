@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::support::{CpuQuota, Place, Server, free_port, is_root_or_skip};
+use crate::common::support::{Cgroup, Place, Server, free_port, is_root_or_skip};
 
 /// One thread, which stops for 80 of every 500 ms where it is told to.
 const PROGRAM: &str = r#"
@@ -74,12 +74,8 @@ fn a_server_whose_quota_is_used_up_is_told_with_its_cgroup() {
         return;
     }
     let place = Place::new();
-    let quota = CpuQuota::of_a_core(0.3);
-    let port = free_port();
-    let mut command = Command::new("sh");
-    let join = format!("echo $$ > {} && exec python3 -c \"$@\"", quota.tasks());
-    command.args(["-c", &join, "sh", PROGRAM, &port.to_string()]);
-    let server = Server::at(([127, 0, 0, 1], port).into(), command);
+    let quota = Cgroup::of_a_core(0.3);
+    let server = quota.python(PROGRAM);
     let Some(cause) = told(&place, &server) else { return };
     let meanwhile = &cause["meanwhile"];
     assert_eq!(meanwhile["kind"], "throttled", "{cause}");

@@ -88,7 +88,7 @@ fn a_generator_with_a_tenth_of_a_core_blames_itself() {
         return;
     }
     let place = Place::new();
-    let quota = crate::common::support::CpuQuota::of_a_core(0.1);
+    let quota = crate::common::support::Cgroup::of_a_core(0.1);
     let nginx = Server::nginx("0");
     let outcome = place
         .wrapped(

@@ -253,6 +253,11 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// What it said on stdout, in one line.
+    pub(crate) fn in_one_line(&self) -> String {
+        self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.status.code(), Some(code), "wrong exit code\n{self}");

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::{
+    io,
     net::{SocketAddr, TcpStream},
     ops::Deref,
     path::{Path, PathBuf},
@@ -181,44 +182,72 @@ pub(crate) fn kill_tree(pid: u32) {
     children.into_iter().for_each(|child| signal(child, "KILL"));
 }
 
-/// A cgroup, of either version, with a part of a core, gone when dropped. Needs root.
-pub(crate) struct CpuQuota {
+/// A limit of a cgroup: its controller, and the file that sets it and its text, of version 1 and of version 2.
+pub(crate) struct Limit<'a> {
+    pub(crate) controller: &'a str,
+    pub(crate) files: [(&'a str, &'a str); 2],
+}
+
+/// A cgroup, of either version, with a limit, gone when dropped. Needs root.
+pub(crate) struct Cgroup {
     folder: PathBuf,
     tasks: String,
-    /// The file that holds the quota.
+    /// The file that holds the limit.
     limit: PathBuf,
 }
 
-impl CpuQuota {
+/// Where cgroups of version 2 are mounted, and below it the controllers of version 1.
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+impl Cgroup {
+    /// With a part of a core.
     pub(crate) fn of_a_core(share: f64) -> Self {
-        let (root, name) = (Path::new("/sys/fs/cgroup"), format!("nstar-test-{}", std::process::id()));
         let quota_us = (100_000.0 * share) as u64;
-        let (folder, file, text) = if root.join("cpu").is_dir() {
-            (root.join("cpu").join(name), "cpu.cfs_quota_us", quota_us.to_string())
-        } else {
+        let root = Path::new(CGROUPS);
+        if !root.join("cpu").is_dir() {
             // It may be enabled already.
             let _ = std::fs::write(root.join("cgroup.subtree_control"), "+cpu");
-            (root.join(name), "cpu.max", format!("{quota_us} 100000"))
-        };
-        std::fs::create_dir(&folder).expect("a cgroup");
+        }
         // The period of version 1 is a tenth of a second.
-        let limit = folder.join(file);
-        std::fs::write(&limit, text).expect("a quota");
+        let [of_version_1, of_version_2] = [quota_us.to_string(), format!("{quota_us} 100000")];
+        let files = [("cpu.cfs_quota_us", &*of_version_1), ("cpu.max", &*of_version_2)];
+        Self::limited(&Limit { controller: "cpu", files }).expect("a cgroup with a quota")
+    }
+
+    /// An error where no group with such a limit can be made, or not without a change to those around it.
+    pub(crate) fn limited(limit: &Limit<'_>) -> io::Result<Self> {
+        let of_version_1 = Path::new(CGROUPS).join(limit.controller);
+        let [version_1, version_2] = limit.files;
+        let (parent, (file, text)) =
+            if of_version_1.is_dir() { (of_version_1, version_1) } else { (CGROUPS.into(), version_2) };
+        let folder = parent.join(format!("nstar-test-{}", std::process::id()));
+        std::fs::create_dir(&folder)?;
         let tasks = folder.join("cgroup.procs").display().to_string();
-        CpuQuota { folder, tasks, limit }
+        let group = Self { limit: folder.join(file), folder, tasks };
+        std::fs::write(&group.limit, text)?;
+        Ok(group)
     }
 
     pub(crate) fn tasks(&self) -> &str {
         &self.tasks
     }
 
-    /// The quota that is in force.
+    /// A Python program in it that is given its port as its first argument.
+    pub(crate) fn python(&self, program: &str) -> Server {
+        let port = free_port();
+        let enter = "echo $$ > \"$0\" && exec python3 -c \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", enter, self.tasks(), program, &port.to_string()]);
+        Server::at(([127, 0, 0, 1], port).into(), command)
+    }
+
+    /// The limit that is in force.
     pub(crate) fn text(&self) -> String {
-        std::fs::read_to_string(&self.limit).expect("a quota")
+        std::fs::read_to_string(&self.limit).expect("a limit")
     }
 }
 
-impl Drop for CpuQuota {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         // A group goes only once it is empty.
         let deadline = Instant::now() + Duration::from_secs(5);

@@ -38,6 +38,14 @@ def serve(connect, before):
         threading.Thread(target=connect, args=(connection, before), daemon=True).start()
 "#;
 
+/// Has a listen queue with room for one.
+pub(crate) const SHORT_QUEUE: &str = r#"
+listener = listen(1)
+while True:
+    connection, _ = listener.accept()
+    threading.Thread(target=keep, args=(connection, lambda: None), daemon=True).start()
+"#;
+
 /// A thread per connection; each takes one mutex for 5 ms: at most 200 requests a second.
 pub(crate) const ONE_MUTEX: &str = r#"
 mutex = threading.Lock()

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_there_is_not_is_an_error() {
+    fn a_link_that_does_not_exist_is_an_error() {
         let socket = socket().unwrap();
         for link in ["", "nstar-is-none", "a-name-that-no-link-can-have"] {
             assert!(is_on(&socket, link, Feature::Receive).is_err(), "{link}");

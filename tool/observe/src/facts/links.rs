@@ -11,35 +11,37 @@ use super::reader::Reader;
 use crate::kernel_files::read_or_empty;
 use crate::proc::network;
 
+/// The name of a link, and its directory in `/sys`.
+pub(super) type Link = (String, PathBuf);
+
 /// Name, bits a second, and whether both directions work at once, of the links that say how fast they are: virtual ones do not.
-pub(super) fn speeds(reader: &Reader<'_>) -> Vec<(String, f64, bool)> {
-    let of = |(name, directory): (String, PathBuf)| {
+pub(super) fn speeds(reader: &Reader<'_>, links: &[Link]) -> Vec<(String, f64, bool)> {
+    let of = |(name, directory): &Link| {
         let speed = reader.number(Check::Links, &directory.join("speed")).filter(|speed| *speed > 0)?;
         let duplex = reader.word(Check::Links, &directory.join("duplex"));
-        Some((name, speed as f64 * 1e6, duplex.is_none_or(|duplex| duplex != "half")))
+        Some((name.clone(), speed as f64 * 1e6, duplex.is_none_or(|duplex| duplex != "half")))
     };
-    real(reader).into_iter().filter_map(of).collect()
+    links.iter().filter_map(of).collect()
 }
 
 /// What the links take off the processors. It does not stand in files: only this host can be asked, and only of the links of the
 /// network namespace that asks.
-pub(super) fn offloads(reader: &Reader<'_>) -> Vec<LinkOffloads> {
+pub(super) fn offloads(reader: &Reader<'_>, links: Vec<Link>) -> Vec<LinkOffloads> {
     let can_be_asked = reader.paths.are_this_host() && are_ours(reader);
     let socket = can_be_asked.then(ethtool::socket);
     let Some(socket) = socket.and_then(|socket| reader.noted(Check::Links, socket)) else {
         return Vec::new();
     };
-    let of = |(link, _): (String, PathBuf)| {
+    let of = |(link, _): Link| {
         let is_on = |feature| reader.noted(Check::Links, ethtool::is_on(&socket, &link, feature));
         let [segmentation, receive] = [Feature::Segmentation, Feature::Receive].map(is_on);
         LinkOffloads { link, segmentation, receive }
     };
-    real(reader).into_iter().map(of).collect()
+    links.into_iter().map(of).collect()
 }
 
-/// Name and directory of the links that are up and have a device behind them, which tells them from a bridge, a tunnel or one
-/// end of a pair.
-fn real(reader: &Reader<'_>) -> Vec<(String, PathBuf)> {
+/// The links that are up and have a device behind them, which tells them from a bridge, a tunnel or one end of a pair.
+pub(super) fn real(reader: &Reader<'_>) -> Vec<Link> {
     let is_real = |directory: &Path| {
         let state = reader.word(Check::Links, &directory.join("operstate"));
         state.is_some_and(|state| state == "up") && directory.join("device").exists()
@@ -49,8 +51,8 @@ fn real(reader: &Reader<'_>) -> Vec<(String, PathBuf)> {
     links
 }
 
-/// Name and directory of the links that `/sys` shows.
-fn shown(reader: &Reader<'_>) -> impl Iterator<Item = (String, PathBuf)> {
+/// The links that `/sys` shows.
+fn shown(reader: &Reader<'_>) -> impl Iterator<Item = Link> {
     let entries = std::fs::read_dir(reader.paths.sys.join("class/net")).into_iter().flatten().flatten();
     let named = |entry: DirEntry| Some((entry.file_name().to_str()?.to_owned(), entry.path()));
     // The files beside the directories of links are settings.

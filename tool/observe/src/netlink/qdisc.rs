@@ -43,20 +43,15 @@ pub(crate) fn shaping(socket: &mut NetlinkSocket) -> io::Result<BTreeMap<u32, Sh
     Ok(shaping)
 }
 
-/// The discipline at the root of an interface. One that is down tells none.
-pub(crate) fn root(socket: &mut NetlinkSocket, interface: u32) -> io::Result<RootQdisc> {
-    let mut found = None;
+/// The discipline at the root of an interface, and the names of those that nobody has configured: of its root, and of each of its
+/// queues. One that is down tells none.
+pub(crate) fn root(socket: &mut NetlinkSocket, interface: u32) -> io::Result<(RootQdisc, BTreeSet<String>)> {
+    let (mut root, mut defaults) = (None, BTreeSet::new());
     socket.dump(RTM_GETQDISC, &tcmsg(0), |reply| {
-        found = found.or_else(|| root_of(interface, reply));
+        root = root.or_else(|| root_of(interface, reply));
+        defaults.extend(default_of(interface, reply));
     })?;
-    Ok(found.unwrap_or(RootQdisc::Other))
-}
-
-/// The names of those disciplines of an interface that nobody has configured: of its root, and of each of its queues.
-pub(crate) fn defaults(socket: &mut NetlinkSocket, interface: u32) -> io::Result<BTreeSet<String>> {
-    let mut names = BTreeSet::new();
-    socket.dump(RTM_GETQDISC, &tcmsg(0), |reply| names.extend(default_of(interface, reply)))?;
-    Ok(names)
+    Ok((root.unwrap_or(RootQdisc::Other), defaults))
 }
 
 /// The name of the discipline, if it is of the interface and nobody has configured it.

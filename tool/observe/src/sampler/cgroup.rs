@@ -7,32 +7,32 @@ use crate::proc::process::{self, Cgroups};
 
 /// The control groups of a process. Read anew each time, because it may be moved.
 #[derive(Debug)]
-pub(crate) struct Membership {
+pub(super) struct Membership {
     file: PathBuf,
     paths: KernelPaths,
 }
 
 impl Membership {
-    pub(crate) fn of(paths: &KernelPaths, pid: Pid) -> Self {
+    pub(super) fn of(paths: &KernelPaths, pid: Pid) -> Self {
         Self { file: paths.process(pid).join("cgroup"), paths: paths.clone() }
     }
 
-    pub(crate) fn read(&self) -> Cgroups {
+    pub(super) fn read(&self) -> Cgroups {
         process::cgroups(&read_or_empty(&self.file))
     }
 
     /// Where version 2 may be mounted: a host that runs both versions mounts it below the other's directory.
-    pub(crate) fn unified_mounts(&self) -> [PathBuf; 2] {
+    pub(super) fn unified_mounts(&self) -> [PathBuf; 2] {
         [self.paths.cgroup.clone(), self.paths.cgroup.join("unified")]
     }
 
     /// Where a controller of version 1 is mounted.
-    pub(crate) fn controller(&self, name: &str) -> PathBuf {
+    pub(super) fn controller(&self, name: &str) -> PathBuf {
         self.paths.cgroup.join(name)
     }
 
     /// The kernel's name of a block device such as `254:0`, or this number if the name is not known.
-    pub(crate) fn device(&self, number: &str) -> String {
+    pub(super) fn device(&self, number: &str) -> String {
         let link = std::fs::read_link(self.paths.sys.join("dev/block").join(number));
         let name = link.ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         name.unwrap_or_else(|| number.to_owned())
@@ -40,7 +40,7 @@ impl Membership {
 }
 
 /// The path of a group below a mount point and those of its ancestors, the root last, without leading slashes.
-pub(crate) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+pub(super) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path.trim_matches('/')), |path| match path.rsplit_once('/') {
         Some((above, _)) => Some(above),
         None => (!path.is_empty()).then_some(""),

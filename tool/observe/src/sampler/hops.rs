@@ -45,7 +45,7 @@ pub(super) struct HopSampler {
 /// What one look at the connections saw.
 #[derive(Debug)]
 pub(super) struct Look {
-    /// In the order of their addresses.
+    /// In the order of their addresses, and after them the addresses that clients know servers here by.
     pub(super) hops: Vec<Hop>,
     /// How many further addresses had connections.
     pub(super) left_out: u64,
@@ -173,10 +173,10 @@ impl HopSampler {
         count_tcp(&mut found, tcp, topology, (&self.before, &mut self.leads, &self.owners));
         self.leads.retain(|address, _| found.contains_key(address));
         let called_as = self.called_as(&found, &namespaces);
-        let Look { mut hops, left_out } = self.remember(found, topology);
-        hops.iter_mut().for_each(|hop| hop.translation_unread = self.may_lead_elsewhere(hop));
-        hops.extend(called_as);
-        Look { hops, left_out }
+        let mut look = self.remember(found, topology);
+        look.hops.iter_mut().for_each(|hop| hop.translation_unread = self.may_lead_elsewhere(hop));
+        look.hops.extend(called_as);
+        look
     }
 
     /// Hops of addresses that clients know servers here by, where address translation on this host leads from these to them:
@@ -197,7 +197,7 @@ impl HopSampler {
         let hop = |((address, server), clients): ((SocketAddr, Pid), BTreeSet<SocketAddr>)| Hop {
             server: Some(server),
             clients: clients.into_iter().take(CLIENTS_MAX).collect(),
-            ..without_connections(ServerAddress::Tcp { address })
+            ..Hop::without_connections(ServerAddress::Tcp { address })
         };
         clients.into_iter().map(hop).collect()
     }
@@ -463,26 +463,10 @@ fn unix_request(unread: bool, answered: bool) -> Request {
 
 fn entry(found: &mut BTreeMap<ServerAddress, Counted>, address: ServerAddress) -> &mut Counted {
     found.entry(address.clone()).or_insert_with(|| Counted {
-        hop: without_connections(address),
+        hop: Hop::without_connections(address),
         connections: Connections::new(),
         accepted: Vec::new(),
     })
-}
-
-fn without_connections(address: ServerAddress) -> Hop {
-    Hop {
-        address,
-        server: None,
-        callers: Vec::new(),
-        clients: Vec::new(),
-        connections: 0,
-        opened: 0,
-        unaccepted: 0,
-        unread: 0,
-        held: 0,
-        unclear: 0,
-        translation_unread: false,
-    }
 }
 
 fn owner(topology: &Topology, listener: Option<u64>) -> Option<Pid> {

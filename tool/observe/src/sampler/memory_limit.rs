@@ -26,8 +26,8 @@ const SAMPLES_PER_SEARCH: u32 = 4;
 pub(super) struct MemoryLimitSampler {
     paths: KernelPaths,
     groups: BTreeMap<PathBuf, LimitedGroup>,
-    /// Whether no process may have a limit that could not be read.
-    are_all: bool,
+    /// Whether the groups of every process could be read: where not, there may be a limit that does not show.
+    all_readable: bool,
     samples: u32,
 }
 
@@ -47,7 +47,7 @@ enum Version {
 
 impl MemoryLimitSampler {
     pub(super) fn new(paths: &KernelPaths) -> Self {
-        Self { paths: paths.clone(), groups: BTreeMap::new(), are_all: true, samples: 0 }
+        Self { paths: paths.clone(), groups: BTreeMap::new(), all_readable: true, samples: 0 }
     }
 
     /// The limits; `None` where there is none among those that could be read, and not all could.
@@ -58,19 +58,20 @@ impl MemoryLimitSampler {
         self.samples = self.samples.wrapping_add(1);
         let limits: Vec<_> =
             self.groups.iter().filter_map(|(directory, group)| limit(directory, group)).collect();
-        (self.are_all || !limits.is_empty()).then_some(limits)
+        (self.all_readable || !limits.is_empty()).then_some(limits)
     }
 
     fn search(&mut self, topology: &Topology) {
         self.groups.clear();
-        self.are_all = true;
+        self.all_readable = true;
         for pid in topology.servers.iter().chain(&topology.downstream) {
             let membership = Membership::of(&self.paths, *pid);
+            let cgroups = membership.read();
             // The nearest of those that allow as little.
-            let tightest = found(&membership).into_iter().min_by_key(|(bytes, ..)| *bytes);
+            let tightest = found(&membership, &cgroups).into_iter().min_by_key(|(bytes, ..)| *bytes);
             let Some((_, directory, group)) = tightest else {
                 let has_ended = || !self.paths.process(*pid).exists();
-                self.are_all &= can_be_read(&membership) || has_ended();
+                self.all_readable &= can_be_read(&membership, &cgroups) || has_ended();
                 continue;
             };
             self.groups.entry(directory).or_insert(group).pids.push(*pid);
@@ -82,10 +83,10 @@ impl MemoryLimitSampler {
 /// The memory that a process may use by the fullest limit of its cgroups, and what of it is in use; `None` without a limit. A
 /// group around others may have a larger one, and be nearer to it.
 pub(super) fn in_use(paths: &KernelPaths, pid: Pid) -> Option<MemoryUse> {
-    let limits = found(&Membership::of(paths, pid)).into_iter();
-    let uses = limits.filter_map(|(_, directory, group)| used(&directory, &group));
-    let share = |of: &MemoryUse| of.used_bytes as f64 / of.most_bytes as f64;
-    uses.max_by(|one, other| share(one).total_cmp(&share(other)))
+    let membership = Membership::of(paths, pid);
+    let limits = found(&membership, &membership.read());
+    let uses = limits.into_iter().filter_map(|(_, directory, group)| used(&directory, &group));
+    uses.max_by(|one, other| one.share().total_cmp(&other.share()))
 }
 
 /// What a group uses of its limit.
@@ -101,15 +102,13 @@ fn used(directory: &Path, group: &LimitedGroup) -> Option<MemoryUse> {
 type Limited = (u64, PathBuf, LimitedGroup);
 
 /// The limits on a process, of its own group first.
-fn found(membership: &Membership) -> Vec<Limited> {
-    let cgroups = membership.read();
-    let of_version_2 = version_2(membership, &cgroups);
-    if of_version_2.is_empty() { version_1(membership, &cgroups) } else { of_version_2 }
+fn found(membership: &Membership, cgroups: &Cgroups) -> Vec<Limited> {
+    let of_version_2 = version_2(membership, cgroups);
+    if of_version_2.is_empty() { version_1(membership, cgroups) } else { of_version_2 }
 }
 
 /// Whether a group of a process can be read: where none can, as where they are not mounted, a limit would not show.
-fn can_be_read(membership: &Membership) -> bool {
-    let cgroups = membership.read();
+fn can_be_read(membership: &Membership, cgroups: &Cgroups) -> bool {
     let is_there =
         |mount: &Path, path: &str| ancestors(path).any(|path| mount.join(path).join("cgroup.procs").exists());
     match (cgroups.memory.as_deref(), cgroups.unified.as_deref()) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use analysis::counters::CpuQuota;
 
 use super::cgroup::{Membership, ancestors};
+use crate::cpu_limit::{CpuLimit, Version};
 use crate::kernel_files::{KernelPaths, Pid, read, read_or_empty};
 use crate::proc::named;
 use crate::proc::process::Cgroups;
@@ -18,20 +19,26 @@ pub(super) struct QuotaSampler {
 
 /// A limited cgroup.
 #[derive(Debug, Clone, PartialEq)]
-struct LimitedGroup {
+pub(crate) struct LimitedGroup {
     /// Path below the mount point.
     cgroup: String,
-    cores: f64,
-    directory: PathBuf,
+    pub(crate) limit: CpuLimit,
     /// The file with the group's CPU time in version 1, `None` in version 2.
     usage: Option<PathBuf>,
 }
 
-/// The processors that the cgroup of a process lets it use; `None` where it has no limit.
-pub(super) fn cores(paths: &KernelPaths, pid: Pid) -> Option<f64> {
+impl LimitedGroup {
+    /// Whether it is the root, around all groups that are seen here.
+    pub(crate) fn is_root(&self) -> bool {
+        self.cgroup == "/"
+    }
+}
+
+/// The limited cgroup of a process, as it is now; `None` where it has no limit.
+pub(super) fn limited(paths: &KernelPaths, pid: Pid) -> Option<LimitedGroup> {
     let mut sampler = QuotaSampler::new(paths, pid);
     sampler.locate();
-    sampler.group.map(|group| group.cores)
+    sampler.group
 }
 
 impl QuotaSampler {
@@ -47,14 +54,14 @@ impl QuotaSampler {
 
     pub(super) fn sample(&self) -> Option<CpuQuota> {
         let group = self.group.as_ref()?;
-        let stat = read(&group.directory.join("cpu.stat")).ok()?;
+        let stat = read(&group.limit.directory.join("cpu.stat")).ok()?;
         let throttled_us = match &group.usage {
             Some(_) => named(&stat, "throttled_time ") / 1000,
             None => named(&stat, "throttled_usec "),
         };
         Some(CpuQuota {
             cgroup: group.cgroup.clone(),
-            cores: group.cores,
+            cores: group.limit.cores(),
             periods: named(&stat, "nr_periods "),
             throttled_periods: named(&stat, "nr_throttled "),
             throttled_us,
@@ -64,14 +71,14 @@ impl QuotaSampler {
 
     fn version_2(&self, cgroups: &Cgroups) -> Option<LimitedGroup> {
         let path = cgroups.unified.as_deref()?;
-        self.membership.unified_mounts().iter().find_map(|mount| tightest(mount, path, cores_of_version_2))
+        self.membership.unified_mounts().iter().find_map(|mount| tightest(mount, path, Version::Two))
     }
 
     fn version_1(&self, cgroups: &Cgroups) -> Option<LimitedGroup> {
         let path = cgroups.cpu.as_deref()?;
         let accounts = ["cpu,cpuacct", "cpuacct"].map(|name| self.membership.controller(name));
         let mounts = ["cpu,cpuacct", "cpu"].map(|name| self.membership.controller(name));
-        let mut group = mounts.iter().find_map(|mount| tightest(mount, path, cores_of_version_1))?;
+        let mut group = mounts.iter().find_map(|mount| tightest(mount, path, Version::One))?;
         let relative = group.cgroup.trim_start_matches('/').to_owned();
         let account = accounts.into_iter().map(|mount| mount.join(&relative).join("cpuacct.usage"));
         group.usage = account.into_iter().find(|file| file.exists()).or(Some(PathBuf::new()));
@@ -88,31 +95,12 @@ fn usage_us(group: &LimitedGroup, stat: &str) -> u64 {
 
 /// Of the group and its ancestors the one with the fewest processors, the nearest of those with as few: a group that is
 /// allowed more than those around it does not get it.
-fn tightest(mount: &Path, path: &str, cores_of: fn(&Path) -> Option<f64>) -> Option<LimitedGroup> {
+fn tightest(mount: &Path, path: &str, version: Version) -> Option<LimitedGroup> {
     let limited = ancestors(path).filter_map(|path| {
-        let directory = mount.join(path);
-        let cores = cores_of(&directory)?;
-        Some(LimitedGroup { cgroup: format!("/{path}"), cores, directory, usage: None })
+        let limit = CpuLimit::read_in(&mount.join(path), version)?;
+        Some(LimitedGroup { cgroup: format!("/{path}"), limit, usage: None })
     });
-    limited.min_by(|one, other| one.cores.total_cmp(&other.cores))
-}
-
-/// The limit in `cpu.max`, which holds a quota (or `max`) and a period, microseconds.
-fn cores_of_version_2(directory: &Path) -> Option<f64> {
-    let text = read(&directory.join("cpu.max")).ok()?;
-    let (quota, period) = text.trim().split_once(' ')?;
-    ratio(quota, period)
-}
-
-/// The limit in `cpu.cfs_quota_us` (-1 means none) and `cpu.cfs_period_us`.
-fn cores_of_version_1(directory: &Path) -> Option<f64> {
-    let value = |name| read(&directory.join(name)).ok();
-    ratio(&value("cpu.cfs_quota_us")?, &value("cpu.cfs_period_us")?)
-}
-
-fn ratio(quota: &str, period: &str) -> Option<f64> {
-    let (quota, period): (u64, u64) = (quota.trim().parse().ok()?, period.trim().parse().ok()?);
-    (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
+    limited.min_by(|one, other| one.limit.cores().total_cmp(&other.limit.cores()))
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ const WIDTH: f64 = 1_100.0;
 const ROW: usize = 18;
 /// Width of a character, on the safe side.
 const LETTER: f64 = 7.0;
+/// Bytes of a drawing beside its parts, its title and its description: its markup, and what is said of the parts that are left
+/// out, where that grows longer.
+const FRAME_BYTES: usize = 400;
 /// Bytes of a part beside its words: its markup, and its numbers at their longest.
 const MARKUP_BYTES: usize = 160;
 
@@ -33,15 +36,21 @@ pub(super) struct Room {
     pub(super) parts: usize,
 }
 
-/// The stacks of a tier, and the functions that they refer to.
-pub(super) type Stacks<'a> = (&'a [Function], &'a [Stack]);
+/// A tier to be drawn.
+#[derive(Debug)]
+pub(super) struct Tier<'a> {
+    /// What its drawing is called.
+    pub(super) title: String,
+    /// The functions that the stacks refer to.
+    pub(super) functions: &'a [Function],
+    pub(super) stacks: &'a [Stack],
+}
 
 /// A drawing with what stands above it.
 #[derive(Debug, Serialize)]
 pub(super) struct Graph {
     pub(super) id: String,
     pub(super) heading: String,
-    pub(super) title: String,
     pub(super) sentence: String,
     pub(super) drawing: Drawing,
 }
@@ -49,6 +58,7 @@ pub(super) struct Graph {
 /// The stacks of one tier, drawn.
 #[derive(Debug, Serialize)]
 pub(super) struct Drawing {
+    pub(super) title: String,
     /// The drawing in a sentence, for people who cannot see it.
     description: String,
     /// What is not drawn.
@@ -72,29 +82,30 @@ struct Part {
 
 /// A drawing of each tier, in their order. Each has an equal share of the room, and what one does not need is for those
 /// before it: the first matter most.
-pub(super) fn drawings(tiers: &[Stacks<'_>], room: Room) -> Vec<Drawing> {
+pub(super) fn drawings(tiers: Vec<Tier<'_>>, room: Room) -> Vec<Drawing> {
     let mut left = room;
-    let draw = |(before, stacks): (usize, &Stacks<'_>)| {
+    let draw = |(before, tier): (usize, Tier<'_>)| {
         let sharing = before + 1;
         let share = Room { bytes: left.bytes / sharing, parts: left.parts / sharing };
-        let drawing = Drawing::new(*stacks, share);
-        left.bytes = left.bytes.saturating_sub(drawing.parts.iter().map(Part::bytes).sum());
+        let drawing = Drawing::new(tier, share);
+        left.bytes = left.bytes.saturating_sub(drawing.bytes());
         left.parts = left.parts.saturating_sub(drawing.parts.len());
         drawing
     };
-    let mut drawn: Vec<Drawing> = tiers.iter().enumerate().rev().map(draw).collect();
+    let mut drawn: Vec<Drawing> = tiers.into_iter().enumerate().rev().map(draw).collect();
     drawn.reverse();
     drawn
 }
 
 impl Drawing {
     /// Draws the largest parts that there is room for.
-    fn new((functions, stacks): Stacks<'_>, room: Room) -> Self {
+    fn new(Tier { title, functions, stacks }: Tier<'_>, room: Room) -> Self {
         let nodes = tree(stacks);
+        let description = sentence::description(&most_of_their_own(functions, &nodes));
         let mut largest: Vec<(usize, &Node)> = nodes.iter().enumerate().collect();
         // A caller, which is no smaller than what it calls, comes before it.
         largest.sort_by(|(_, a), (_, b)| b.share.total_cmp(&a.share).then(a.depth.cmp(&b.depth)));
-        let (mut drawn, mut bytes, mut rows) = (Vec::new(), 0, 0_usize);
+        let (mut drawn, mut bytes, mut rows) = (Vec::new(), frame_bytes(&title, &description), 0_usize);
         for (place, node) in &largest {
             let part = Part::new(functions, node);
             bytes += part.bytes();
@@ -108,14 +119,20 @@ impl Drawing {
         let next = largest.get(drawn.len());
         let left_out = next.map(|(_, next)| sentence::left_out(largest.len() - drawn.len(), next.share));
         drawn.sort_by_key(|(place, _)| *place);
-        Self {
-            description: sentence::description(&most_of_their_own(functions, &nodes)),
-            left_out,
-            width: WIDTH,
-            height: rows * ROW,
-            parts: drawn.into_iter().map(|(_, part)| part).collect(),
-        }
+        let parts = drawn.into_iter().map(|(_, part)| part).collect();
+        Self { title, description, left_out, width: WIDTH, height: rows * ROW, parts }
     }
+
+    /// At most so many bytes more on the page than without room for it: what has no parts has no markup either.
+    fn bytes(&self) -> usize {
+        let parts: usize = self.parts.iter().map(Part::bytes).sum();
+        if parts == 0 { 0 } else { frame_bytes(&self.title, &self.description) + parts }
+    }
+}
+
+/// At most so many bytes of the page, around the parts of a drawing with these words.
+fn frame_bytes(title: &str, description: &str) -> usize {
+    FRAME_BYTES + written(title) + written(description)
 }
 
 /// The functions with the most time of their own, and the share of it.
@@ -207,11 +224,15 @@ mod tests {
         of.iter().map(|(calls, samples)| Stack { calls: (*calls).into(), samples: *samples }).collect()
     }
 
+    fn tier<'a>(functions: &'a [Function], stacks: &'a [Stack]) -> Tier<'a> {
+        Tier { title: "Flame graph of nginx".to_owned(), functions, stacks }
+    }
+
     /// `main` calls `big` and `small`, and each of them something.
     fn drawn(room: Room) -> Drawing {
         let functions = functions(&["main", "big", "inner", "small", "least"]);
         let stacks = stacks(&[(&[0, 1, 2], 60), (&[0, 1], 10), (&[0, 3, 4], 20), (&[0, 3], 10)]);
-        Drawing::new((&functions, &stacks), room)
+        Drawing::new(tier(&functions, &stacks), room)
     }
 
     fn labels(of: &Drawing) -> Vec<&str> {
@@ -235,11 +256,10 @@ mod tests {
 
     #[test]
     fn parts_take_no_more_bytes_than_there_are() {
-        let bytes = |of: &Drawing| of.parts.iter().map(Part::bytes).sum::<usize>();
-        let all = bytes(&drawn(ALL));
+        let all = drawn(ALL).bytes();
         for room in [0, 1, all / 2, all - 1, all] {
             let some = drawn(Room { bytes: room, ..ALL });
-            assert!(bytes(&some) <= room, "{room}");
+            assert!(some.bytes() <= room, "{room}");
             assert_eq!(some.left_out.is_none(), room == all);
         }
     }
@@ -249,7 +269,7 @@ mod tests {
     fn nothing_is_drawn_without_its_caller() {
         let functions = functions(&["a", "b", "c", "d"]);
         let stacks = stacks(&[(&[0, 1, 2, 3], 9)]);
-        let some = Drawing::new((&functions, &stacks), Room { parts: 2, ..ALL });
+        let some = Drawing::new(tier(&functions, &stacks), Room { parts: 2, ..ALL });
         assert_eq!(labels(&some), ["a", "b"]);
         assert_eq!(told(&some).as_deref(), Some("2 parts of at most 100 % each are not drawn."));
     }
@@ -259,8 +279,8 @@ mod tests {
         let functions = functions(&["a", "b", "c", "d", "e"]);
         let large = stacks(&[(&[0, 1, 2, 3, 4], 9)]);
         let small = stacks(&[(&[0], 9)]);
-        let tiers = [(&*functions, &*large), (&*functions, &*small)];
-        let drawn = drawings(&tiers, Room { parts: 6, ..ALL });
+        let tiers = vec![tier(&functions, &large), tier(&functions, &small)];
+        let drawn = drawings(tiers, Room { parts: 6, ..ALL });
         assert_eq!(drawn.iter().map(|drawing| drawing.parts.len()).collect::<Vec<_>>(), [5, 1]);
     }
 
@@ -271,16 +291,16 @@ mod tests {
             said,
             "The functions with the most time of their own: inner 60 %, least 20 %, big 10 %, small 10 %."
         );
-        let nothing = Drawing::new((&[], &[]), ALL);
+        let nothing = Drawing::new(tier(&[], &[]), ALL);
         assert_eq!((nothing.parts.len(), nothing.height), (0, 0));
         assert_eq!(nothing.description, "No function has a part worth drawing.");
-        let never_seen = Drawing::new((&functions(&["main"]), &stacks(&[(&[0], 0)])), ALL);
+        let never_seen = Drawing::new(tier(&functions(&["main"]), &stacks(&[(&[0], 0)])), ALL);
         assert_eq!((never_seen.parts.len(), never_seen.left_out), (0, None));
     }
 
     #[test]
     fn a_function_that_the_file_does_not_name_is_unknown() {
-        let drawing = Drawing::new((&[], &stacks(&[(&[7], 9)])), ALL);
+        let drawing = Drawing::new(tier(&[], &stacks(&[(&[7], 9)])), ALL);
         assert_eq!(labels(&drawing), ["[unknown]"]);
     }
 

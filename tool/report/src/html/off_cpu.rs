@@ -1,9 +1,11 @@
 //! Where threads sleep: a table of each tier, and the kernel's stacks.
 
+use std::borrow::Cow;
+
 use analysis::run::{OffCpu, Run, TierOffCpu, Wait};
 use serde::Serialize;
 
-use super::flame::{Drawing, Graph, Room, drawings};
+use super::flame::{Drawing, Graph, Room, Tier, drawings};
 use super::profile::TIERS_MAX;
 use super::table::{Cell, Column, Row, Table};
 use crate::number;
@@ -34,8 +36,12 @@ struct Sleepers {
 pub(super) fn section(run: &Run, bytes: usize) -> Option<Section> {
     let seen = run.profile.as_ref()?.off_cpu.as_ref().filter(|seen| !seen.tiers.is_empty())?;
     let tiers = seen.tiers.get(..TIERS_MAX).unwrap_or(&seen.tiers);
-    let stacks: Vec<_> = tiers.iter().map(|tier| (&*tier.functions, &*tier.stacks)).collect();
-    let drawn = drawings(&stacks, Room { bytes, parts: PARTS_MAX });
+    let to_draw = tiers.iter().map(|tier| Tier {
+        title: format!("The kernel’s stacks of sleeping threads of {}", name(tier)),
+        functions: &tier.functions,
+        stacks: &tier.stacks,
+    });
+    let drawn = drawings(to_draw.collect(), Room { bytes, parts: PARTS_MAX });
     let shown = tiers.iter().zip(drawn).enumerate();
     let more = sentences::flame::more_tiers(seen.tiers.len() - tiers.len());
     Some(Section {
@@ -44,6 +50,10 @@ pub(super) fn section(run: &Run, bytes: usize) -> Option<Section> {
         tiers: shown.map(|(number, (tier, drawing))| sleepers(number, tier, drawing)).collect(),
         has_graphs: tiers.iter().any(|tier| !tier.stacks.is_empty()),
     })
+}
+
+fn name(tier: &TierOffCpu) -> Cow<'_, str> {
+    holders::named_on(&tier.processes.name, &tier.processes.on)
 }
 
 fn reading(of: &OffCpu) -> String {
@@ -59,12 +69,9 @@ fn sleepers(number: usize, tier: &TierOffCpu, drawing: Drawing) -> Sleepers {
     let columns =
         [("Threads", false), ("System call", false), ("In the kernel", false), ("Share of time", true)];
     let column = |(heading, numeric)| if numeric { Column::numeric(heading) } else { Column::words(heading) };
-    let name = holders::named_on(&tier.processes.name, &tier.processes.on);
-    let heading = format!("The kernel’s stacks of sleeping threads of {name}");
     let graph = (!tier.stacks.is_empty()).then(|| Graph {
         id: format!("asleep-{number}"),
-        title: heading.clone(),
-        heading,
+        heading: drawing.title.clone(),
         sentence: "Each part is as wide as its share of the time asleep.".to_owned(),
         drawing,
     });
@@ -73,7 +80,7 @@ fn sleepers(number: usize, tier: &TierOffCpu, drawing: Drawing) -> Sleepers {
         sentence: sentences::off_cpu_tier(tier),
         table: Table {
             id: format!("asleep-table-{number}"),
-            caption: format!("What threads of {name} were doing"),
+            caption: format!("What threads of {} were doing", name(tier)),
             columns: columns.into_iter().map(column).collect(),
             rows: tier.waits.iter().map(wait).collect(),
         },

@@ -3,7 +3,7 @@
 use analysis::run::{Profile, Run, TierProfile};
 use serde::Serialize;
 
-use super::flame::{Drawing, Graph, Room, drawings};
+use super::flame::{Drawing, Graph, Room, Tier, drawings};
 use crate::number;
 use crate::sentences::{self, holders};
 use crate::words;
@@ -25,8 +25,12 @@ pub(super) struct Section {
 pub(super) fn section(run: &Run, bytes: usize) -> Option<Section> {
     let profile = run.profile.as_ref()?;
     let tiers = profile.tiers.get(..TIERS_MAX).unwrap_or(&profile.tiers);
-    let stacks: Vec<_> = tiers.iter().map(|tier| (&*tier.functions, &*tier.stacks)).collect();
-    let drawn = drawings(&stacks, Room { bytes, parts: PARTS_MAX });
+    let to_draw = tiers.iter().map(|tier| Tier {
+        title: format!("Flame graph of {}", holders::processes(&tier.processes)),
+        functions: &tier.functions,
+        stacks: &tier.stacks,
+    });
+    let drawn = drawings(to_draw.collect(), Room { bytes, parts: PARTS_MAX });
     let graphs = tiers.iter().zip(drawn).enumerate();
     let more = sentences::flame::more_tiers(profile.tiers.len() - tiers.len());
     Some(Section {
@@ -54,7 +58,6 @@ fn graph(number: usize, tier: &TierProfile, drawing: Drawing) -> Graph {
     Graph {
         id: format!("flame-{number}"),
         heading: format!("{processes}, {} of a processor", number::percent(tier.cores)),
-        title: format!("Flame graph of {processes}"),
         sentence: sentences::profile_tier(tier),
         drawing,
     }

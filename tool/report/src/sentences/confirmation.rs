@@ -133,7 +133,8 @@ fn why(left_alone: LeftAloneReason) -> &'static str {
             "tc, nsenter or timeout is missing (install iproute2, util-linux and coreutils)"
         }
         LeftAloneReason::ShapedOtherwise => {
-            "it has a queueing discipline that nstar could not put back (it can those of net.core.default_qdisc, and tbf)"
+            "it has a queueing discipline that nstar could not put back (it can put back only tbf and what \
+             net.core.default_qdisc names)"
         }
         LeftAloneReason::FullOnTheWayIn => {
             "it is full on the way in, and can be slowed only at the end that sends"

@@ -223,8 +223,8 @@ fn offloads(link: &str, segmentation: bool, receive: bool) -> Told {
     let are = if names.len() == 1 { "is" } else { "are" };
     told(
         format!("On the link {link}, {} {are} off.", names.join(" and ")),
-        "Where large bodies pass over it, the kernel handles each packet by itself, and takes processor time for that.",
-        format!("ethtool -K {link} {}; a virtual device may not be able to", words.join(" ")),
+        "Where large bodies pass over it, the kernel handles each packet by itself, which takes processor time.",
+        format!("ethtool -K {link} {}; a virtual device may not support it", words.join(" ")),
     )
 }
 

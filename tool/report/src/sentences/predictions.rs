@@ -301,8 +301,8 @@ pub(crate) fn refusal(of: &Refusal) -> String {
 
 /// Which flag changes one thing twice.
 fn twice(of: &Change) -> String {
-    let named =
-        |flag: &str, name: &str| format!("{flag} is given twice for '{name}': only one of both can hold");
+    let once = |given: &str| format!("{given}: only one of the two can hold");
+    let named = |flag: &str, name: &str| once(&format!("{flag} is given twice for '{name}'"));
     let unnamed = |flag: &str, what: &str| {
         format!("{flag} is given twice for what may be the same {what}: give it once, or name each of them")
     };
@@ -313,8 +313,8 @@ fn twice(of: &Change) -> String {
         Change::UpstreamDelay { name, .. } => named("--upstream-delay", name),
         Change::Link { .. } => unnamed("--link", "link"),
         Change::AddServer { .. } => unnamed("--add-server", "servers"),
-        Change::Think { .. } => "--think is given twice: only one of both can hold".into(),
-        Change::Mix { .. } => "--mix is given twice: only one of both can hold".into(),
+        Change::Think { .. } => once("--think is given twice"),
+        Change::Mix { .. } => once("--mix is given twice"),
     }
 }
 

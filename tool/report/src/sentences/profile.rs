@@ -1,8 +1,7 @@
 //! Sentences on where the processor time of each tier goes, and where its threads sleep.
 
 use analysis::run::{
-    CutShort, Function, HotFunction, Identity, Processes, Profile, ProfileTrouble, Run, TierOffCpu,
-    TierProfile,
+    CutShort, Function, HotFunction, Identity, Profile, ProfileTrouble, Run, TierOffCpu, TierProfile,
 };
 
 use super::{holders, off_cpu};
@@ -31,19 +30,15 @@ pub(crate) fn asleep(run: &Run) -> Option<String> {
 pub(crate) fn asleep_of(profile: &Profile, bottleneck: Option<&Identity>) -> Option<String> {
     let seen = profile.off_cpu.as_ref()?;
     let holder = bottleneck.and_then(Identity::processes);
-    let is_holder = |tier: &&TierOffCpu| holder.is_some_and(|of| is_same(of, &tier.processes));
+    let is_holder = |tier: &&TierOffCpu| holder.is_some_and(|of| of.are(&tier.processes));
     let tier = seen.tiers.iter().find(is_holder).or(seen.tiers.first())?;
     let told = std::iter::once(off_cpu::tier(tier)).chain(off_cpu::grave_troubles(seen));
     Some(told.collect::<Vec<_>>().join(" "))
 }
 
-fn is_same(a: &Processes, b: &Processes) -> bool {
-    (a.role, &a.name, &a.on) == (b.role, &b.name, &b.on)
-}
-
 fn holder<'a>(profile: &'a Profile, bottleneck: Option<&Identity>) -> Option<&'a TierProfile> {
     let holder = bottleneck.and_then(|identity| identity.processes());
-    let is_holder = |tier: &&TierProfile| holder.is_some_and(|of| is_same(of, &tier.processes));
+    let is_holder = |tier: &&TierProfile| holder.is_some_and(|of| of.are(&tier.processes));
     profile.tiers.iter().find(is_holder).or(profile.tiers.first())
 }
 
@@ -191,6 +186,8 @@ fn untold(of: &ProfileTrouble) -> String {
 
 #[cfg(test)]
 mod tests {
+    use analysis::run::Processes;
+
     use super::*;
 
     fn function(name: &str, module: &str) -> Function {

@@ -47,7 +47,7 @@ struct Shape {
 }
 
 impl LowerRate {
-    /// Lowers the rate at which an interface sends, which was used like this.
+    /// Prepares to lower the rate at which an interface sends, which was used like this.
     ///
     /// # Errors
     /// The reason to leave it alone.

@@ -25,7 +25,7 @@ pub(super) struct LowerQuota {
 }
 
 impl LowerQuota {
-    /// Lowers the quota of these processes.
+    /// Prepares to lower the quota of these processes.
     ///
     /// # Errors
     /// The reason to leave it alone.

@@ -4,7 +4,7 @@ use std::{
     env,
     ffi::OsString,
     fs::File,
-    io::Read,
+    io::{ErrorKind, Read},
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -59,7 +59,10 @@ impl StandBy {
         let mut shell = script.shell(&commands);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         shell.stderr(script.lock.take().map_or_else(Stdio::null, Stdio::from));
-        let shell = shell.spawn().map_err(|_| LeftAloneReason::ToolsMissing)?;
+        let shell = shell.spawn().map_err(|error| match error.kind() {
+            ErrorKind::NotFound => LeftAloneReason::ToolsMissing,
+            _ => LeftAloneReason::NotAllowed,
+        })?;
         let mut stand_by = Self { shell, script };
         let said = stand_by.shell.stdout.take();
         if said.is_some_and(|mut said| said.read(&mut [0]).is_ok_and(|bytes| bytes > 0)) {

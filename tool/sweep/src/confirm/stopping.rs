@@ -38,10 +38,10 @@ impl Stopping {
     /// Begins to stop processes.
     ///
     /// # Errors
-    /// The reason to leave them alone: one has ended, or the system does not let itself be asked.
+    /// The reason to leave them alone: one has ended, a program is missing, or the system does not allow it.
     pub(super) fn start(pids: &[u32]) -> Result<Self, LeftAloneReason> {
         let processes = pids.iter().map(|pid| open(*pid)).collect::<Result<Vec<OwnedFd>, _>>()?;
-        let stand_by = stand_by(pids).map_err(|_| LeftAloneReason::NotAllowed)?;
+        let stand_by = stand_by(pids)?;
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
         let thread = thread::Builder::new()

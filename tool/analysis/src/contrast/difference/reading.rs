@@ -82,7 +82,7 @@ fn of_servers(aspect: &Aspect, hosts: &[ServerHost]) -> Option<Setting> {
     }
 }
 
-fn text(text: &str) -> Setting {
+pub(super) fn text(text: &str) -> Setting {
     Setting::Text(text.to_owned())
 }
 

@@ -67,19 +67,8 @@ fn look(at_us: u64, behind: &[(&str, u32, u64)], listening: &[(u16, u32)]) -> Co
 }
 
 fn hop(port: u16, server: u32) -> Hop {
-    Hop {
-        address: ServerAddress::Tcp { address: ([127, 0, 0, 1], port).into() },
-        server: Some(server),
-        callers: vec![3],
-        clients: Vec::new(),
-        connections: 4,
-        opened: 0,
-        unaccepted: 0,
-        unread: 0,
-        held: 0,
-        unclear: 0,
-        translation_unread: false,
-    }
+    let address = ServerAddress::Tcp { address: ([127, 0, 0, 1], port).into() };
+    Hop { server: Some(server), callers: vec![3], connections: 4, ..Hop::without_connections(address) }
 }
 
 #[test]

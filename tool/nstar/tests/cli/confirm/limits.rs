@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::COMPUTES;
 use crate::common::{
-    support::{CpuQuota, PATIENCE, Place, Running, Server, free_port, is_root_or_skip},
+    support::{Cgroup, PATIENCE, Place, Running, Server, is_root_or_skip},
     verdict::{HTTP, is_said, named_by},
 };
 use crate::namespaces::{Apart, apart_or_skip, succeeds};
@@ -19,12 +19,8 @@ use crate::namespaces::{Apart, apart_or_skip, succeeds};
 const SWEEP: [&str; 5] = ["-c", "1..16", "-d", "1s", "--confirm"];
 
 /// A server that computes, in this cgroup.
-fn limited(quota: &CpuQuota) -> Server {
-    let port = free_port();
-    let enter = "echo $$ > \"$0\" && exec python3 -c \"$@\"";
-    let mut command = Command::new("sh");
-    command.args(["-c", enter, quota.tasks(), &format!("{HTTP}{COMPUTES}"), &port.to_string()]);
-    Server::at(([127, 0, 0, 1], port).into(), command)
+fn limited(quota: &Cgroup) -> Server {
+    quota.python(&format!("{HTTP}{COMPUTES}"))
 }
 
 /// Answers with 4 KB after 10 ms.
@@ -128,7 +124,7 @@ fn a_quota_is_confirmed_by_lowering_it_also_under_a_debugger() {
         return;
     }
     let place = Place::new();
-    let quota = CpuQuota::of_a_core(0.3);
+    let quota = Cgroup::of_a_core(0.3);
     let before = quota.text();
     let server = limited(&quota);
     let Some(_debugger) = Debugger::of(&server) else {
@@ -210,7 +206,7 @@ fn a_quota_is_put_back_where_nstar_is_killed() {
         return;
     }
     let place = Place::new();
-    let quota = CpuQuota::of_a_core(0.3);
+    let quota = Cgroup::of_a_core(0.3);
     let server = limited(&quota);
     is_put_back_after_a_kill(&place, &server, || quota.text());
 }
@@ -221,7 +217,7 @@ fn a_quota_is_put_back_while_nstar_is_suspended() {
         return;
     }
     let place = Place::new();
-    let quota = CpuQuota::of_a_core(0.3);
+    let quota = Cgroup::of_a_core(0.3);
     let server = limited(&quota);
     let before = quota.text();
     let Some(running) = stopped_while_lower(&place, &server, &|| quota.text(), &before) else { return };

@@ -4,30 +4,7 @@ use std::ffi::OsStr;
 
 use crate::common::support::{Place, is_root_or_skip, tool_program};
 use crate::observe::far::succeeds;
-
-/// Runs a command on a terminal, and types an answer once it asks; or closes the terminal then. Tells what was on it.
-const TERMINAL: &str = r#"
-import os, pty, subprocess, sys
-answer, *words = sys.argv[1:]
-master, slave = pty.openpty()
-child = subprocess.Popen(words, stdin=slave, stderr=slave, start_new_session=True)
-os.close(slave)
-seen, asked = b"", False
-while True:
-    try: part = os.read(master, 4096)
-    except OSError: break
-    if not part: break
-    seen += part
-    if asked or b"[y/N]" not in seen: continue
-    asked = True
-    if answer == "gone":
-        os.close(master)
-        break
-    os.write(master, answer.encode() + b"\n")
-status = child.wait()
-print(seen.decode(errors="replace"))
-sys.exit(status if status >= 0 else 128 - status)
-"#;
+use crate::terminal::TERMINAL;
 
 /// A setting of a network namespace of the test's own is a fault; what is in `/sys` is hidden, and stays as it is.
 const ANSWERED: &str = r#"
@@ -39,9 +16,10 @@ show() {
     test -e undo.sh && script=present
     echo "$1: somaxconn $(cat /proc/sys/net/core/somaxconn), script $script"
 }
-for answer in n '' maybe gone y; do
-    python3 terminal.py "$answer" "$nstar" doctor --apply --undo-script undo.sh
-    show "after '$answer'"
+for action in 'answer n' 'answer ' 'answer maybe' 'hang up' 'answer y'; do
+    python3 terminal.py "$action" '[y/N]' "$nstar" doctor --apply --undo-script undo.sh
+    cat stdout screen
+    show "after '$action'"
 done
 "$nstar" doctor --undo --undo-script undo.sh
 show 'after undo'
@@ -71,11 +49,11 @@ fn on_a_terminal_it_is_asked_and_nothing_but_yes_sets_anything() {
     assert_eq!(told("which puts everything back. Set it? [y/N]"), 5, "and asks: {outcome}");
     assert_eq!(told("Nothing was set."), 4, "{outcome}");
     outcome
-        .says("after 'n': somaxconn 64, script absent")
-        .says("after '': somaxconn 64, script absent")
-        .says("after 'maybe': somaxconn 64, script absent")
-        .says("after 'gone': somaxconn 64, script absent")
-        .says("after 'y': somaxconn 4096, script present")
+        .says("after 'answer n': somaxconn 64, script absent")
+        .says("after 'answer ': somaxconn 64, script absent")
+        .says("after 'answer maybe': somaxconn 64, script absent")
+        .says("after 'hang up': somaxconn 64, script absent")
+        .says("after 'answer y': somaxconn 4096, script present")
         .says("net.core.somaxconn: 4096 -> 64")
         .says("after undo: somaxconn 64, script absent")
         .has_not_panicked();

@@ -2,22 +2,18 @@
 //!
 //! What is changed is a network namespace of the test's own, cgroups of its own, or a process of its own: nothing of the machine.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::LazyLock,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, process::Command, sync::LazyLock};
 
 use serde_json::Value;
 
+use super::findings;
 use crate::common::{
-    support::{Outcome, Place, Server, free_port, has_two_cores_or_skip, is_root_or_skip, tool_program},
-    verdict::HTTP,
+    support::{
+        Cgroup, Limit, Place, Server, free_port, has_two_cores_or_skip, is_root_or_skip, tool_program,
+    },
+    verdict::{HTTP, SHORT_QUEUE},
 };
-use crate::observe::far::{Network, succeeds};
+use crate::observe::far::{Daemon, Network, succeeds};
 
 /// Settings of a network namespace with which none of these faults is there.
 const HEALTHY: [(&str, &str); 4] = [
@@ -30,13 +26,6 @@ const HEALTHY: [(&str, &str); 4] = [
 
 /// Listens with room for 1 024.
 const HEALTHY_SERVER: &str = "serve(keep, lambda: None)";
-
-const SHORT_QUEUE: &str = r#"
-listener = listen(5)
-while True:
-    connection, _ = listener.accept()
-    threading.Thread(target=keep, args=(connection, lambda: None), daemon=True).start()
-"#;
 
 /// Keeps 82 MiB, and serves.
 const KEEPS_MUCH: &str = "kept = b'x' * (82 << 20)\nserve(keep, lambda: None)";
@@ -81,8 +70,8 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Whether this is a fault of those that are planted here. Others of the host, and of processes that are not looked at, are none
-    /// of the test's.
+    /// Whether this is one of the faults that are planted here. Others of the host, and of processes that are not looked at, are
+    /// not the test's doing.
     fn is_about(&self, fault: &Value) -> bool {
         let of_server = |fault: &Value| fault["of"]["pid"] == self.server.pid();
         match kind(fault) {
@@ -128,8 +117,9 @@ impl Bench {
         let words = ["nsenter", &entrance, &nstar, "doctor", &url, "--cpus", look.cpus, "--json"];
         let outcome = self.place.call(words).run().has_not_panicked();
         println!("{outcome}");
-        let faults = faults(&outcome);
-        faults.iter().filter(|fault| look.is_about(fault)).map(|fault| kind(fault).to_owned()).collect()
+        let findings = findings(&outcome);
+        let faults = findings.iter().map(|finding| &finding["fault"]);
+        faults.filter(|fault| look.is_about(fault)).map(|fault| kind(fault).to_owned()).collect()
     }
 
     /// The same of another server.
@@ -146,19 +136,11 @@ impl Bench {
         found
     }
 
-    /// Has the server be allowed to open so many files.
+    /// Lets the server open so many files.
     fn limit_files(&self, limit: u32) {
         let (pid, limit) = (self.server.pid().to_string(), format!("--nofile={limit}:"));
         assert!(succeeds(&["prlimit", "--pid", &pid, &limit]), "{limit}");
     }
-}
-
-/// Every fault that one call of doctor found.
-fn faults(outcome: &Outcome) -> Vec<Value> {
-    assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
-    let told: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
-    let findings = told["findings"].as_array().expect("findings");
-    findings.iter().map(|finding| finding["fault"].clone()).collect()
 }
 
 /// Enters a network namespace and no other: control groups and `/sys` stay those of the machine.
@@ -173,7 +155,7 @@ fn set(network: &Network, name: &str, value: &str) -> bool {
     succeeds(&["nsenter", &entrance(network), "sh", "-c", script, &path, value])
 }
 
-/// A server in a network namespace that these words run.
+/// A server in a network namespace, started through these words.
 fn serve(network: &Network, program: &str, through: &[&str], python: &str) -> Server {
     let port = free_port();
     let program = format!("{}{program}", HTTP.replace("127.0.0.1", "0.0.0.0"));
@@ -183,81 +165,23 @@ fn serve(network: &Network, program: &str, through: &[&str], python: &str) -> Se
     Server::at((network.address, port).into(), command)
 }
 
-/// A process that keeps a processor busy, for a minute of its time at most.
-struct Busy(Child);
-
-impl Busy {
-    fn start() -> Self {
-        let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -t 60; while :; do :; done"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(command.spawn().expect("a shell"))
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A limit of a cgroup: its controller, and the file that sets it and its text, of version 1 and of version 2.
-struct Limit {
-    controller: &'static str,
-    files: [(&'static str, &'static str); 2],
-}
-
-const QUOTA: Limit =
+const QUOTA: Limit<'_> =
     Limit { controller: "cpu", files: [("cpu.cfs_quota_us", "30000"), ("cpu.max", "30000 100000")] };
 
 /// What the limit below lets a server use: 100 MiB.
 const MEMORY_BYTES: u64 = 104_857_600;
 
-const MEMORY: Limit = Limit {
+const MEMORY: Limit<'_> = Limit {
     controller: "memory",
     files: [("memory.limit_in_bytes", "104857600"), ("memory.max", "104857600")],
 };
 
-/// A cgroup of the test's own, gone when dropped.
-struct Group(PathBuf);
-
-impl Group {
-    /// `None` where no cgroup with such a limit can be made, or not without a change to those around it.
-    fn make(limit: &Limit) -> Option<Self> {
-        let (root, name) = (Path::new("/sys/fs/cgroup"), format!("nstar-doctor-{}", std::process::id()));
-        let of_version_1 = root.join(limit.controller);
-        let [version_1, version_2] = limit.files;
-        let (parent, (file, text)) = if of_version_1.is_dir() {
-            (of_version_1, version_1)
-        } else {
-            let delegated = fs::read_to_string(root.join("cgroup.subtree_control")).ok()?;
-            delegated.split_whitespace().find(|controller| *controller == limit.controller)?;
-            (root.to_owned(), version_2)
-        };
-        fs::create_dir(parent.join(&name)).ok()?;
-        let group = Self(parent.join(&name));
-        fs::write(group.0.join(file), text).ok()?;
-        Some(group)
-    }
-
-    /// What is found of a server in it.
-    fn found(&self, bench: &Bench, program: &str) -> Kinds {
-        let processes = self.0.join("cgroup.procs").display().to_string();
-        let join = ["sh", "-c", r#"echo $$ > "$0" && exec "$@""#, &processes];
-        let server = serve(&bench.network, program, &join, "python3");
-        bench.found_of(&server)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // A group goes only once it is empty.
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while fs::remove_dir(&self.0).is_err() && self.0.is_dir() && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
+/// What is found of a server in a cgroup with such a limit; `None` where none can be made.
+fn in_cgroup(bench: &Bench, limit: &Limit<'_>, program: &str) -> Option<Kinds> {
+    let group = Cgroup::limited(limit).ok()?;
+    let join = ["sh", "-c", r#"echo $$ > "$0" && exec "$@""#, group.tasks()];
+    let server = serve(&bench.network, program, &join, "python3");
+    Some(bench.found_of(&server))
 }
 
 fn few_files(bench: &Bench) -> Option<Kinds> {
@@ -283,9 +207,12 @@ fn debug_build(bench: &Bench) -> Option<Kinds> {
     Some(bench.found_of(&serve(&bench.network, HEALTHY_SERVER, &["env", &home], &program)))
 }
 
+/// A process keeps a processor busy meanwhile, for a minute of its time at most.
 fn neighbour(bench: &Bench) -> Option<Kinds> {
-    let busy = Busy::start();
-    Some(bench.found(Look { neighbour: Some(busy.0.id()), ..bench.healthy() }))
+    let mut busy = Command::new("sh");
+    busy.args(["-c", "ulimit -t 60; while :; do :; done"]);
+    let busy = Daemon::start(busy);
+    Some(bench.found(Look { neighbour: Some(busy.pid()), ..bench.healthy() }))
 }
 
 /// As many as 6 000 of 10 000 ports, which are not few.
@@ -308,8 +235,8 @@ const FAULTS: [Plant; 11] = [
     ("debug-server", debug_build),
     ("shared-processors", |bench| Some(bench.found(Look { cpus: &PROCESSORS[0], ..bench.healthy() }))),
     ("neighbour", neighbour),
-    ("quota", |bench| Some(Group::make(&QUOTA)?.found(bench, HEALTHY_SERVER))),
-    ("memory", |bench| Some(Group::make(&MEMORY)?.found(bench, KEEPS_MUCH))),
+    ("quota", |bench| in_cgroup(bench, &QUOTA, HEALTHY_SERVER)),
+    ("memory", |bench| in_cgroup(bench, &MEMORY, KEEPS_MUCH)),
     // The last: its connections stay for a minute, and would be too many for the few ports above.
     ("time-wait", held_ports),
 ];

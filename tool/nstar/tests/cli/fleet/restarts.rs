@@ -67,7 +67,7 @@ fn a_sweep_that_loses_the_bus_reports_the_steps_before() {
     bus.restart();
     let outcome = running.finish().has_not_panicked().exits(4);
     println!("{outcome}");
-    let said = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = outcome.in_one_line();
     assert!(said.contains("the connection to the bus broke. The run ended with that"), "{said}");
     let run = place.run_file();
     both_made(&run);

@@ -1,16 +1,11 @@
 //! `nstar doctor --observe`: faults that are planted on another host are found, and named with it.
 
 use super::far::{DAEMON, Far, HIDDEN, Observed, nstar_is_hidden_or_skip, succeeds};
-use crate::common::support::{Outcome, Place, is_root_or_skip};
+use crate::common::{
+    support::{Outcome, Place, is_root_or_skip},
+    verdict::SHORT_QUEUE,
+};
 use crate::namespaces::{AS_NOBODY, tool_for_all};
-
-/// Has a listen queue with room for one.
-const SHORT_QUEUE: &str = r#"
-listener = listen(1)
-while True:
-    connection, _ = listener.accept()
-    threading.Thread(target=keep, args=(connection, lambda: None), daemon=True).start()
-"#;
 
 /// Runs a server that may open few files.
 const FEW_FILES: [&str; 2] = ["prlimit", "--nofile=512"];
@@ -24,7 +19,7 @@ fn examined(place: &Place, far: &Far, observe: &str) -> (Outcome, String) {
     let url = far.url();
     let outcome = place.wrapped(HIDDEN, ["doctor", &url, "--observe", observe]).run();
     assert!([Some(0), Some(4)].contains(&outcome.status.code()), "{outcome}");
-    let said = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = outcome.in_one_line();
     (outcome, said)
 }
 

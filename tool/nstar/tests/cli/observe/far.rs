@@ -136,6 +136,10 @@ impl Daemon {
         Self(started.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Waits until something holds that says it has begun its work.
     pub(crate) fn once(mut self, begun: impl Fn() -> bool) -> Self {
         let deadline = Instant::now() + PATIENCE;

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{in_one_line, is_sampled_or_skip, serve, share_with};
+use super::{is_sampled_or_skip, serve, share_with};
 use crate::common::{
     support::{Outcome, Place, Server, free_port, is_root_or_skip},
     verdict::HTTP,
@@ -53,7 +53,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A program that must be there under CI, and is told of where it is missing elsewhere.
+/// Whether a program is installed. Under CI it must be; elsewhere its absence is told and the test skipped.
 fn is_installed_or_skip(test: &str, name: &str) -> bool {
     let installed = Command::new(name).arg("--version").output().is_ok();
     assert!(
@@ -122,7 +122,7 @@ fn a_stripped_server_is_told_by_the_place_of_its_code_and_no_name() {
     assert_eq!((&function["name"], &function["module"]), (&"".into(), &"computes".into()), "{tier:#}");
     let length = fs::metadata(&program).expect("a file").len();
     assert!(function["offset"].as_u64().is_some_and(|offset| offset < length), "{function:#}");
-    let said = in_one_line(&outcome.stdout);
+    let said = outcome.in_one_line();
     assert!(said.contains("is in code without a name at computes+0x"), "{outcome}");
 }
 
@@ -193,7 +193,7 @@ fn functions_that_node_compiles_as_it_goes_are_named_by_its_map() {
     let name = tier["hottest"]["function"]["name"].as_str().unwrap_or_default();
     assert!(name.starts_with("JS:"), "{tier:#}\n{outcome}");
     assert!(name.contains("slowSquares") || name.contains("slowAnswer"), "{tier:#}\n{outcome}");
-    assert!(in_one_line(&outcome.stdout).contains("is in `JS:"), "{outcome}");
+    assert!(outcome.in_one_line().contains("is in `JS:"), "{outcome}");
 }
 
 /// Our own tests read what we write ourselves; this is whom it is for.

@@ -5,13 +5,13 @@ use std::{fs, process::Command};
 use serde_json::Value;
 
 use super::{
-    in_one_line, is_sampled_or_skip,
+    is_sampled_or_skip,
     names::{compiled, started},
 };
 use crate::common::support::{Outcome, Place, Server, is_root_or_skip};
 use crate::namespaces::{AS_NOBODY, tool_for_all};
 
-/// From this level on, the kernels of some distributions let users sample nothing; for others it is as the one before.
+/// From this level on, the kernels of some distributions let users sample nothing; to others it is the same as the one before.
 const NOTHING: i32 = 3;
 
 /// From this level on, users do not see what the kernel does for them.
@@ -61,7 +61,7 @@ fn a_user_sees_a_server_of_his_own_as_far_as_the_kernel_lets_him() {
         return;
     }
     let (profile, outcome) = loaded(&place, &server, &[&AS_NOBODY[..], &[tool.as_str()]].concat());
-    let (level, said) = (level().expect("this kernel samples"), in_one_line(&outcome.stdout));
+    let (level, said) = (level().expect("this kernel samples"), outcome.in_one_line());
     if level >= NOTHING && lacks(&profile, "refused") {
         let setting = format!("(kernel.perf_event_paranoid is {level})");
         assert!(said.contains(&setting) && said.contains("Run nstar as root, or set"), "{outcome}");
@@ -94,6 +94,6 @@ fn a_user_does_not_see_a_server_of_another_and_is_told_so() {
     let (profile, outcome) = loaded(&place, &server, &[&AS_NOBODY[..], &[tool.as_str()]].concat());
     assert!(lacks(&profile, "refused") || lacks(&profile, "not-here"), "{profile:#}\n{outcome}");
     assert!(profile["tiers"].is_null(), "{profile:#}");
-    let said = in_one_line(&outcome.stdout);
+    let said = outcome.in_one_line();
     assert!(said.contains("Why: Where the CPU time goes is not known: "), "{outcome}");
 }
