@@ -3,6 +3,12 @@
 use std::{io, path::Path};
 
 use agent::protocol::{Command, Commands, Prepare, command};
+use analysis::{
+    contrast::{self, Figure, Gate, Given, Limit},
+    history::{self, Brief},
+    prediction::{self, Goal, GoalFigure, Question},
+    run::Run,
+};
 use experiment::document::{self, Library};
 use http_io::Fields;
 use load::{Plan, Scenario, ScenarioError};
@@ -76,13 +82,58 @@ pub(crate) fn run_file(bytes: &[u8]) {
         Ok(Document::Run(run)) => {
             let written = report::json(&run).expect("a run can be written");
             let again = report::parse(&written).expect("what was written can be read");
-            let shown = report::terminal(&again, &TerminalOptions::default());
-            let steers = |character: char| character.is_control() && character != '\n';
-            assert!(!shown.contains(steers), "a terminal would obey: {shown:?}");
+            steers_no_terminal(&report::terminal(&again, &TerminalOptions::default()));
+            predicted(&again);
+            let given = Given { file: "run.json".into(), run: again };
+            followed(&given);
+            compared_with_itself(&given);
         }
         Ok(Document::Comparison(_)) => {}
         Err(error) => assert!(!error.to_string().is_empty()),
     }
+}
+
+fn steers_no_terminal(shown: &str) {
+    let steers = |character: char| character.is_control() && character != '\n';
+    assert!(!shown.contains(steers), "a terminal would obey: {shown:?}");
+}
+
+/// What else is made of a run file: what becomes of the server, and what would let so many users in that every way there is
+/// tried.
+fn predicted(run: &Run) {
+    let figure = GoalFigure::Users;
+    let goal = Goal { text: "users>=900000".into(), figure, value: 9e5, ..Goal::default() };
+    let question = Question { users: Some(64), goal: Some(goal), seed: 1, ..Question::default() };
+    match prediction::predict(run, &question, "") {
+        Ok(found) => {
+            report::prediction::json(&found).expect("a prediction can be written");
+            steers_no_terminal(&report::prediction::terminal(&found, &TerminalOptions::default()));
+        }
+        Err(refusal) => assert!(!report::prediction::refusal(&refusal).is_empty()),
+    }
+}
+
+/// Nothing has changed between a run and itself.
+fn compared_with_itself(given: &Given) {
+    let runs = || vec![given.clone()];
+    let mut found = contrast::of_runs(runs(), runs(), "").expect("a run on each side");
+    let mut figures = found.cases.iter().flat_map(|case| &case.figures);
+    assert!(figures.all(|ratio| !ratio.changed), "it differs from itself: {:?}", found.cases);
+    let (text, figure) = ("throughput>-3%".into(), Figure::Throughput);
+    found.hold(&[Gate { text, figure, limit: Limit::Above, ratio: 0.97 }]);
+    report::contrast::json(&found).expect("a contrast can be written");
+    report::contrast::html(&found).expect("a contrast has a page");
+    steers_no_terminal(&report::contrast::terminal(&found, &TerminalOptions::default()));
+    steers_no_terminal(&report::contrast::markdown(&found));
+    steers_no_terminal(&report::contrast::junit(&found));
+}
+
+fn followed(given: &Given) {
+    let found = history::history(vec![Brief::of(given)], "");
+    report::history::json(&found).expect("a history can be written");
+    report::history::html(&found).expect("a history has a page");
+    steers_no_terminal(&report::history::terminal(&found, &TerminalOptions::default()));
+    steers_no_terminal(&report::history::markdown(&found));
 }
 
 pub(crate) fn json_body(bytes: &[u8]) {

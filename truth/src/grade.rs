@@ -6,6 +6,8 @@ use crate::{Trouble, case::Case};
 
 /// From this probability on, or from medium confidence in words, a verdict is said to be sure.
 const SURE: f64 = 0.8;
+/// The doubts that say that the server or the machine changed.
+const CHANGES: [&str; 4] = ["changed", "dip", "jump", "maximum-unknown"];
 /// How far the throughput may be from the truth.
 const THROUGHPUT_TOLERANCE: f64 = 0.03;
 
@@ -34,6 +36,8 @@ pub struct Said {
     pub sure: bool,
     /// Whether it said that the run is inconclusive.
     pub inconclusive: bool,
+    /// Whether it said that the server or the machine changed meanwhile.
+    pub changes: bool,
     /// How long the run took in all, seconds.
     pub elapsed_s: f64,
 }
@@ -78,6 +82,7 @@ impl Said {
         let probability = ["confidence", "probability"].iter().find_map(|key| bottleneck[*key].as_f64());
         let (confidence, sure) = confidence(probability, bottleneck);
         let behind = sees_another_host(run);
+        let mut doubts = verdict["doubts"].as_array().into_iter().flatten();
         Ok(Self {
             kind: text(&bottleneck["kind"])?,
             holder: holder.split(" (pid").next().unwrap_or_default().to_owned(),
@@ -90,14 +95,15 @@ impl Said {
             probability,
             sure,
             inconclusive: verdict["inconclusive"].as_array().is_some_and(|doubts| !doubts.is_empty()),
+            changes: doubts.any(says_that_it_changed),
             elapsed_s: run["elapsed_s"].as_f64().ok_or_else(lacks)?,
         })
     }
 
     /// Holds kind and holder against the truth.
     pub fn grade(&self, case: &Case) -> Grade {
-        // A server whose capacity changes has no one answer: to say so is right, by whichever doubt.
-        if case.kind.holds("changes") && self.inconclusive {
+        // A server whose capacity changes has no one answer: to say that it changes is right, and to find nothing is not.
+        if case.kind.holds("changes") && self.changes {
             return Grade::Right;
         }
         let is_named = |holder: &String| self.holder.starts_with(holder);
@@ -110,7 +116,7 @@ impl Said {
         }
     }
 
-    /// Whether it named a bottleneck, or said that there is none.
+    /// Whether it named a bottleneck. That there is none is never said for certain: with more users there may be one.
     pub fn claims(&self) -> bool {
         !self.inconclusive && self.kind != "unknown"
     }
@@ -128,6 +134,12 @@ impl Said {
     pub fn has_users(&self, truth: u32) -> bool {
         self.users_ci.is_some_and(|[low, high]| (low..=high).contains(&truth.into()))
     }
+}
+
+/// Whether a doubt says that the server or the machine changed. One about steps that differ because responses were held back says
+/// what it was instead.
+fn says_that_it_changed(doubt: &Value) -> bool {
+    doubt["held_back"].is_null() && CHANGES.iter().any(|kind| doubt["kind"] == *kind)
 }
 
 /// Whether any resource is on another host than the generator's.
@@ -168,18 +180,24 @@ mod tests {
         toml::from_str(&text).expect("a case")
     }
 
-    fn said(kind: &str, confidence: Value, doubts: Value) -> Said {
+    /// A verdict with doubts of these kinds.
+    fn said(kind: &str, confidence: Value, doubts: &[&str]) -> Said {
+        said_with(kind, confidence, doubts.iter().map(|kind| json!({ "kind": kind })).collect())
+    }
+
+    fn said_with(kind: &str, confidence: Value, doubts: Vec<Value>) -> Said {
+        let sentences: Vec<_> = doubts.iter().map(|_| "In words.").collect();
         let run = json!({ "elapsed_s": 20.0, "verdict": {
             "users_at_saturation": 4, "users_at_saturation_ci": [3, 5], "throughput_max_per_s": 98.0,
             "bottleneck": { "kind": kind, "holder": "python3 (pid 12)", "confidence": confidence },
-            "inconclusive": doubts,
+            "inconclusive": sentences, "doubts": doubts,
         }});
         Said::read(&run).expect("a verdict")
     }
 
     #[test]
     fn kind_and_holder_must_both_be_right() {
-        let lock = said("lock", json!("medium"), json!([]));
+        let lock = said("lock", json!("medium"), &[]);
         assert_eq!(lock.grade(&case("lock", "python3")), Grade::Right);
         assert_eq!(lock.grade(&case("lock", "nginx")), Grade::SurelyWrong);
         assert_eq!(lock.grade(&case("worker-pool", "python3")), Grade::SurelyWrong);
@@ -188,9 +206,9 @@ mod tests {
     #[test]
     fn who_claims_nothing_is_not_wrong() {
         let case = case("lock", "python3");
-        assert_eq!(said("lock", json!("high"), json!(["not steady"])).grade(&case), Grade::Inconclusive);
-        assert_eq!(said("unknown", json!("low"), json!([])).grade(&case), Grade::Inconclusive);
-        assert_eq!(said("cpu", json!("low"), json!([])).grade(&case), Grade::Wrong);
+        assert_eq!(said("lock", json!("high"), &["not-steady"]).grade(&case), Grade::Inconclusive);
+        assert_eq!(said("unknown", json!("low"), &[]).grade(&case), Grade::Inconclusive);
+        assert_eq!(said("cpu", json!("low"), &[]).grade(&case), Grade::Wrong);
     }
 
     /// A verdict on a server on the host `far`, with what its file says of the holder.
@@ -230,28 +248,43 @@ mod tests {
         let none = said_of_far("none", "", Value::Null);
         assert_eq!(none.grade(&case("none", "")), Grade::Right);
         // Where no other host was observed, all is on the generator's.
-        let here = said("cpu", json!(0.9), json!([]));
+        let here = said("cpu", json!(0.9), &[]);
         assert!(!here.behind && !here.astray);
     }
 
     #[test]
     fn a_probability_is_sure_from_four_in_five_on() {
         let case = case("lock", "python3");
-        assert_eq!(said("cpu", json!(0.79), json!([])).grade(&case), Grade::Wrong);
-        assert_eq!(said("cpu", json!(0.80), json!([])).grade(&case), Grade::SurelyWrong);
+        assert_eq!(said("cpu", json!(0.79), &[]).grade(&case), Grade::Wrong);
+        assert_eq!(said("cpu", json!(0.80), &[]).grade(&case), Grade::SurelyWrong);
     }
 
     #[test]
-    fn a_server_that_changes_has_no_answer_but_doubt() {
+    fn of_a_server_that_changes_it_is_right_to_say_so() {
         let case = case("changes", "python3");
-        assert_eq!(said("lock", json!("low"), json!(["changed"])).grade(&case), Grade::Right);
-        assert_eq!(said("lock", json!("low"), json!([])).grade(&case), Grade::Wrong);
-        assert_eq!(said("unknown", json!("low"), json!([])).grade(&case), Grade::Inconclusive);
+        for doubt in CHANGES {
+            let said = said("lock", json!(0.97), &["not-steady", doubt]);
+            assert_eq!(said.grade(&case), Grade::Right, "{doubt}");
+        }
+        assert_eq!(said("lock", json!("low"), &[]).grade(&case), Grade::Wrong);
+        assert_eq!(said("lock", json!(0.97), &[]).grade(&case), Grade::SurelyWrong);
+        assert_eq!(said("unknown", json!("low"), &[]).grade(&case), Grade::Inconclusive);
+    }
+
+    /// Any doubt was right, also that there had been too few users.
+    #[test]
+    fn to_doubt_something_else_of_a_server_that_changes_is_inconclusive() {
+        let case = case("changes", "python3");
+        for (kind, doubt) in [("none", "never-bounded"), ("lock", "undecided"), ("lock", "interference")] {
+            assert_eq!(said(kind, json!(0.97), &[doubt]).grade(&case), Grade::Inconclusive, "{doubt}");
+        }
+        let held_back = json!({ "kind": "jump", "held_back": [0.9, 0.1] });
+        assert_eq!(said_with("lock", json!(0.97), vec![held_back]).grade(&case), Grade::Inconclusive);
     }
 
     #[test]
     fn numbers_are_right_within_their_tolerance() {
-        let said = said("lock", json!("low"), json!([]));
+        let said = said("lock", json!("low"), &[]);
         assert!(said.has_throughput(100.0) && !said.has_throughput(102.0));
         assert!(said.has_users(3) && said.has_users(5) && !said.has_users(6));
     }

@@ -49,7 +49,8 @@ fn idle() -> Result<Beside> {
 
 /// Keeps all threads of the server awake now and then, and leaves the processors nearly idle.
 fn light_load(workspace: &Workspace, server: &ServerProcess) -> Result<Beside> {
-    let flags = format!("load http://{}/files/1k -c {USERS} --think 100ms -d 1h --no-progress", server.address);
+    let flags =
+        format!("load http://{}/files/1k -c {USERS} --think 100ms -d 1h --no-progress", server.address);
     Beside::quiet(Command::new("taskset").args(["-c", &CLIENTS.to_string()]).args(workspace.nstar(&flags)))
 }
 

@@ -26,7 +26,7 @@ pub use profile::{PROFILE_BYTES_MAX, ProfileOrder, Profiled};
 /// The version of what passes over the stream. It changes with any message, and with any type of
 /// [`analysis::counters`], [`analysis::ticks`], [`analysis::doctor::Facts`], [`analysis::profile::HostProfile`],
 /// [`analysis::run::Host`] or [`load::Plan`]: a test holds the bytes of an example.
-pub const PROTOCOL: u32 = 10;
+pub const PROTOCOL: u32 = 11;
 
 /// Reasons why what came over the stream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

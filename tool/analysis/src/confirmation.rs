@@ -24,7 +24,7 @@ use crate::run::{
     Processes, ResourceKind, Slowable, SlowedBy, SlowedTier, TellApart, Verdict,
 };
 use crate::statistics::mean::{half_width, mean};
-use crate::verdict::{Tried, undecided};
+use crate::verdict::{SUREST, Tried, undecided};
 
 /// Throughput follows a tier if its elasticity is certainly above this, and does not if it is certainly below.
 const FOLLOWS: f64 = 0.5;
@@ -231,7 +231,7 @@ fn most_probable_first(bottleneck: &mut Bottleneck) {
 }
 
 /// Weighs what the bottleneck may be by what the tier that holds it did. Explanations within one tier of which that tells
-/// stay as probable against each other as they were.
+/// stay as probable against each other as they were, and none gets surer than any may be.
 fn weigh(bottleneck: &mut Bottleneck, tiers: &[SlowedTier]) {
     let ratio = |kind: ResourceKind, identity: Option<&Identity>| {
         let slowed = identity.and_then(|of| tiers.iter().find(|slowed| slowed.tier.is(of)));
@@ -249,9 +249,10 @@ fn weigh(bottleneck: &mut Bottleneck, tiers: &[SlowedTier]) {
     let untold = (1.0 - bottleneck.confidence.share() - told).max(0.0);
     let all = said + others.iter().sum::<f64>() + untold;
     if all > 0.0 {
-        bottleneck.confidence = Probability::new(said / all);
+        let share = |weight: f64| Probability::new((weight / all).min(SUREST));
+        bottleneck.confidence = share(said);
         for (other, weight) in bottleneck.alternatives.iter_mut().zip(others) {
-            other.probability = Probability::new(weight / all);
+            other.probability = share(weight);
         }
     }
 }
@@ -410,6 +411,25 @@ mod tests {
         let others: Vec<f64> =
             verdict.bottleneck.alternatives.iter().map(|other| other.probability.share()).collect();
         assert!((said / others[0] - 2.0).abs() < 1e-9 && others[1] < 0.001, "{said} {others:?}");
+    }
+
+    /// A verdict of 87 % became one of 99 %.
+    #[test]
+    fn no_test_makes_a_verdict_surer_than_any_may_be() {
+        let trial = trial(&[("front", 0.0), ("back", 0.1)]);
+        let mut verdict = verdict_of("back");
+        verdict.bottleneck.confidence = Probability::new(0.87);
+        verdict.bottleneck.alternatives = vec![explanation("front", 0.1)];
+        let shown = confirm(&mut verdict, &trial);
+        assert_eq!(verdict.bottleneck.confidence, Probability::new(SUREST));
+        let mut refuted = verdict_of("front");
+        refuted.bottleneck.confidence = Probability::new(0.05);
+        refuted.bottleneck.alternatives = vec![explanation("back", 0.9)];
+        carry(&mut refuted, &shown);
+        let Bottleneck { confidence, alternatives, .. } = &refuted.bottleneck;
+        assert_eq!(*confidence, Probability::new(SUREST), "{alternatives:?}");
+        let all: f64 = alternatives.iter().map(|other| other.probability.share()).sum();
+        assert!(all + confidence.share() <= 1.0, "{alternatives:?}");
     }
 
     #[test]

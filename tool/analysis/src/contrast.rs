@@ -15,13 +15,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use caution::Caution;
+pub(crate) use difference::Settings;
 pub use difference::{Aspect, Difference, Setting};
 pub use estimate::{Basis, Bound};
 pub use figure::{Figure, Tier};
 pub use gate::{Gate, GateFinding, GateVerdict, Limit};
 pub use side::{Given, Point, Side, Variant, VariantError};
 
-use crate::comparison::{AtUsers, Comparison};
+use crate::comparison::AtUsers;
 use claim::claim;
 use estimate::{Samples, estimate};
 
@@ -140,7 +141,7 @@ pub fn of_variants(before: &Variant, after: &Variant, version: &str) -> Result<C
         work: work.to_owned(),
         variant: if before.name.is_none() { one.variant.clone() } else { String::new() },
         at_users: None,
-        figures: ratios(&[figure::of_entry(one), figure::of_entry(other)], paired),
+        figures: of_one_run(ratios(&[figure::of_entry(one), figure::of_entry(other)], paired)),
         steps_before: one.steps.clone(),
         steps_after: other.steps.clone(),
     };
@@ -152,15 +153,28 @@ pub fn of_variants(before: &Variant, after: &Variant, version: &str) -> Result<C
         version: version.into(),
         before: Side::of_variant(before),
         after: Side::of_variant(after),
-        differences: comparison_differences(&before.comparison, &after.comparison),
+        differences: variant_differences(before, after, &pairs),
         cautions: cautions.collect(),
         cases: pairs.into_iter().map(case).collect(),
         gates: Vec::new(),
     })
 }
 
-fn comparison_differences(before: &Comparison, after: &Comparison) -> Vec<Difference> {
-    difference::of_hosts((&before.host, &before.version), (&after.host, &after.version))
+/// What differs between two comparisons besides their figures. Within one, the load may be what varies.
+fn variant_differences(before: &Variant, after: &Variant, pairs: &[side::Pair<'_>]) -> Vec<Difference> {
+    let (one, other) = (&before.comparison, &after.comparison);
+    let loads = if one == other { Vec::new() } else { difference::of_entries(pairs) };
+    let hosts = difference::of_hosts((&one.host, &one.version), (&other.host, &other.version));
+    [loads, hosts].concat()
+}
+
+/// Says where the files of experiments hold a figure of one run only, whatever the number of rounds.
+fn of_one_run(mut figures: Vec<Ratio>) -> Vec<Ratio> {
+    let is_one = |ratio: &&mut Ratio| {
+        ratio.ci.is_none() && matches!(ratio.figure, Figure::ResponseTimeQuantile { .. })
+    };
+    figures.iter_mut().filter(is_one).for_each(|ratio| ratio.basis = Basis::OneRun);
+    figures
 }
 
 /// The ratio of every figure that both sides have, with claims.

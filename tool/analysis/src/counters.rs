@@ -407,7 +407,7 @@ pub struct PortsHeld {
 }
 
 /// Connections that a firewall or address translation keeps track of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tracked {
     /// How many there are (gauge).
     pub connections: u64,

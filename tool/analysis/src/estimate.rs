@@ -68,6 +68,7 @@ pub fn estimate(users: u32, ticks: &[Tick], precision: &Precision) -> Step {
     step.measurement = Measurement {
         window: window(kept),
         windows: Vec::new(),
+        counted: Vec::new(),
         batches: throughput.map_or(0, |found| found.batches),
         degrees_of_freedom: 0.0,
         uncorrelated: both.iter().all(|found| found.is_some_and(|f| f.uncorrelated)),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use change::RUNS_MIN;
 
-use crate::contrast::{Given, Point};
+use crate::contrast::{Aspect, Difference, Given, Point, Setting, Settings};
 use crate::run::{LoopKind, Run};
 use change::change_points;
 
@@ -21,7 +21,7 @@ pub struct History {
     pub schema: String,
     /// Version of nstar that wrote this.
     pub version: String,
-    /// One for each target and load, that with the most runs first.
+    /// One for each target and load, that with the most runs first. Loads of other settings are others, and so is what is sent.
     pub courses: Vec<Course>,
 }
 
@@ -32,11 +32,38 @@ pub struct Course {
     pub target: String,
     /// The load, where it was one and no sweep: its users, and its rate if it was an open loop.
     pub load: Option<OneLoad>,
+    /// What tells it from other courses of the same target and load, such as think time; empty where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told_apart_by: Vec<LoadSetting>,
     /// The runs by when they began.
     pub runs: Vec<Point>,
     /// Where figures changed, in the order of time; of all figures together, no change is found 95 times in 100 where there
     /// is none.
     pub changes: Vec<ChangePoint>,
+    /// The runs whose surroundings are not those of the run before: the machine, limits, nstar; in the order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<Elsewhere>,
+}
+
+/// A setting of the load of a course.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadSetting {
+    /// What is set.
+    #[serde(flatten)]
+    pub aspect: Aspect,
+    /// How.
+    pub setting: Setting,
+}
+
+/// A run on another machine, under other limits or by another nstar than the run before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Elsewhere {
+    /// The run, counted from 0.
+    pub run: u32,
+    /// Its file.
+    pub file: String,
+    /// What differs from the run before.
+    pub differences: Vec<Difference>,
 }
 
 /// A load that is no sweep.
@@ -83,9 +110,10 @@ impl Followed {
     /// Every figure that is followed.
     pub const ALL: [Self; 3] = [Self::Throughput, Self::Users, Self::CpuPerRequest];
 
-    /// The figure of a run. `None` where it has none.
+    /// The figure of a run. `None` where it has none, or only a lower bound of it.
     pub fn of(self, point: &Point) -> Option<f64> {
         let figure = match self {
+            Self::Throughput | Self::Users if point.lower_bound => None,
             Self::Throughput => Some(point.throughput_per_s),
             Self::Users => point.users.map(f64::from),
             Self::CpuPerRequest => point.cpu_us_per_request,
@@ -97,21 +125,43 @@ impl Followed {
 /// How often a change may be found where there is none, of all figures of a course together.
 const CHANCE: f64 = 0.05;
 
-/// Puts runs in the order of time, and finds where their figures changed. Runs that were given twice count once.
-pub fn history(runs: &[Given], version: &str) -> History {
-    let mut courses: Vec<(Course, Vec<&Given>)> = Vec::new();
-    for given in runs {
-        let (target, load) = (given.run.target.clone(), one_load(&given.run));
-        let own = courses.iter_mut().find(|(course, _)| course.target == target && course.load == load);
-        match own {
-            Some((_, kept)) if kept.iter().any(|other| other.run == given.run) => {}
-            Some((_, kept)) => kept.push(given),
-            None => courses.push((Course { target, load, ..Course::default() }, vec![given])),
+/// What a history keeps of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Brief {
+    point: Point,
+    target: String,
+    load: Option<OneLoad>,
+    settings: Settings,
+}
+
+impl Brief {
+    /// What is kept of a run.
+    pub fn of(given: &Given) -> Self {
+        Self {
+            point: Point::of(given),
+            target: given.run.target.clone(),
+            load: one_load(&given.run),
+            settings: Settings::of(&given.run),
         }
     }
-    let mut courses: Vec<Course> = courses.into_iter().map(|(course, runs)| followed(course, runs)).collect();
-    courses.sort_by_key(|course| std::cmp::Reverse(course.runs.len()));
-    History { schema: SCHEMA.into(), version: version.into(), courses }
+
+    /// Whether it is the same run in another file: no two that began in one second measure the same to the last digit.
+    fn is_copy_of(&self, other: &Self) -> bool {
+        let unnamed = |of: &Self| {
+            let point = Point { file: String::new(), ..of.point.clone() };
+            Self { point, ..of.clone() }
+        };
+        unnamed(self) == unnamed(other)
+    }
+
+    /// Whether it is of the same target, and of the same load but for what is sent.
+    fn is_like(&self, other: &Self) -> bool {
+        self.has_title_of(other) && self.settings.is_same_load(&other.settings)
+    }
+
+    fn has_title_of(&self, other: &Self) -> bool {
+        self.target == other.target && self.load == other.load
+    }
 }
 
 fn one_load(run: &Run) -> Option<OneLoad> {
@@ -120,9 +170,56 @@ fn one_load(run: &Run) -> Option<OneLoad> {
     Some(OneLoad { users: step.users, rate_per_s })
 }
 
-fn followed(course: Course, mut runs: Vec<&Given>) -> Course {
-    runs.sort_by(|a, b| a.run.started.cmp(&b.run.started).then_with(|| a.file.cmp(&b.file)));
-    let points: Vec<Point> = runs.into_iter().map(Point::of).collect();
+/// Puts runs in the order of time, and finds where their figures changed. Runs that were given twice count once.
+pub fn history(mut runs: Vec<Brief>, version: &str) -> History {
+    let time = |run: &Brief| (run.point.started.clone(), run.point.file.clone());
+    runs.sort_by_cached_key(time);
+    let mut alike: Vec<Vec<Brief>> = Vec::new();
+    for run in without_copies(runs) {
+        let own = alike.iter_mut().find(|others| others.first().is_some_and(|other| run.is_like(other)));
+        match own {
+            Some(others) => others.push(run),
+            None => alike.push(vec![run]),
+        }
+    }
+    let groups: Vec<Vec<Brief>> = alike.into_iter().flat_map(by_sent).collect();
+    let mut courses: Vec<Course> = groups.iter().filter_map(|own| course(own, &groups)).collect();
+    courses.sort_by_key(|course| std::cmp::Reverse(course.runs.len()));
+    History { schema: SCHEMA.into(), version: version.into(), courses }
+}
+
+/// The runs, each once; they are in the order of time.
+fn without_copies(runs: Vec<Brief>) -> Vec<Brief> {
+    let mut kept: Vec<Brief> = Vec::with_capacity(runs.len());
+    for run in runs {
+        let mut same_time = kept.iter().rev().take_while(|other| other.point.started == run.point.started);
+        if !same_time.any(|other| run.is_copy_of(other)) {
+            kept.push(run);
+        }
+    }
+    kept
+}
+
+/// Divides runs by what they sent. One from before that was kept belongs with the run before it that tells it, or else with
+/// the first that does.
+fn by_sent(runs: Vec<Brief>) -> Vec<Vec<Brief>> {
+    let mut sent = runs.iter().find_map(|run| run.settings.sent().cloned());
+    let mut groups: Vec<(Option<Setting>, Vec<Brief>)> = Vec::new();
+    for run in runs {
+        sent = run.settings.sent().cloned().or(sent);
+        let own = groups.iter_mut().find(|(other, _)| *other == sent);
+        match own {
+            Some((_, others)) => others.push(run),
+            None => groups.push((sent.clone(), vec![run])),
+        }
+    }
+    groups.into_iter().map(|(_, runs)| runs).collect()
+}
+
+/// The course of runs of one load, beside those of all loads. `None` without runs.
+fn course(runs: &[Brief], all: &[Vec<Brief>]) -> Option<Course> {
+    let first = runs.first()?;
+    let points: Vec<Point> = runs.iter().map(|run| run.point.clone()).collect();
     let known: Vec<Followed> = Followed::ALL
         .into_iter()
         .filter(|figure| points.iter().filter(|point| figure.of(point).is_some()).count() >= RUNS_MIN)
@@ -131,7 +228,51 @@ fn followed(course: Course, mut runs: Vec<&Given>) -> Course {
     let mut changes: Vec<ChangePoint> =
         known.into_iter().flat_map(|figure| changes(figure, &points, chance)).collect();
     changes.sort_by_key(|change| (change.first_run, change.figure));
-    Course { runs: points, changes, ..course }
+    Some(Course {
+        target: first.target.clone(),
+        load: first.load,
+        told_apart_by: told_apart_by(runs, all),
+        runs: points,
+        changes,
+        elsewhere: elsewhere(runs),
+    })
+}
+
+/// What tells the load of runs from other loads of the same title.
+fn told_apart_by(runs: &[Brief], all: &[Vec<Brief>]) -> Vec<LoadSetting> {
+    let Some(own) = told_best(runs) else { return Vec::new() };
+    let others = all.iter().filter_map(|runs| told_best(runs)).filter(|other| other.has_title_of(own));
+    let differences = others.flat_map(|other| own.settings.differences_from(&other.settings));
+    let mut found: Vec<LoadSetting> = Vec::new();
+    for Difference { aspect, after, .. } in differences {
+        let is_new = found.iter().all(|setting| setting.aspect != aspect);
+        if is_new && (aspect.is_of_load() || aspect == Aspect::Sent) {
+            found.extend(after.into_iter().next().map(|setting| LoadSetting { aspect, setting }));
+        }
+    }
+    found
+}
+
+/// A run that tells what it sent, if one does.
+fn told_best(runs: &[Brief]) -> Option<&Brief> {
+    runs.iter().find(|run| run.settings.sent().is_some()).or(runs.first())
+}
+
+/// The runs whose surroundings are not those of the run before. How long a load was is left out: two of one length may fall
+/// into two classes.
+fn elsewhere(runs: &[Brief]) -> Vec<Elsewhere> {
+    let differences = |before: &Brief, run: &Brief| {
+        let mut found = run.settings.differences_from(&before.settings);
+        found.retain(|difference| difference.aspect != Aspect::Duration);
+        found
+    };
+    let pairs = runs.iter().zip(runs.iter().skip(1)).zip(1u32..);
+    let of = |((before, run), number): ((&Brief, &Brief), u32)| Elsewhere {
+        run: number,
+        file: run.point.file.clone(),
+        differences: differences(before, run),
+    };
+    pairs.map(of).filter(|run| !run.differences.is_empty()).collect()
 }
 
 /// The changes of one figure, over the runs that have it.
@@ -167,6 +308,30 @@ fn level(logs: &[f64]) -> f64 {
     crate::statistics::mean::mean(logs).exp()
 }
 
+impl ChangePoint {
+    /// Whether it is for the worse: less throughput, or more CPU time per request. N* may become smaller either way.
+    pub fn is_worse(&self) -> bool {
+        match self.figure {
+            Followed::Throughput => self.ratio < 1.0,
+            Followed::Users => false,
+            Followed::CpuPerRequest => self.ratio > 1.0,
+        }
+    }
+}
+
+impl History {
+    /// The last change of each figure of the load that was measured last, where it is for the worse and came with one of the
+    /// last so many runs.
+    pub fn worse_within(&self, runs: u32) -> Vec<&ChangePoint> {
+        let began = |course: &&Course| course.runs.last().map(|run| run.started.clone());
+        let Some(course) = self.courses.iter().max_by_key(began) else { return Vec::new() };
+        let first = (course.runs.len() as u32).saturating_sub(runs);
+        let last_of = |figure: Followed| course.changes.iter().rfind(|change| change.figure == figure);
+        let last = Followed::ALL.into_iter().filter_map(last_of);
+        last.filter(|change| change.is_worse() && change.first_run >= first).collect()
+    }
+}
+
 impl Course {
     /// The level of a figure over each stretch between changes: the first run, the last, and the geometric mean.
     pub fn levels(&self, figure: Followed) -> Vec<(u32, u32, f64)> {
@@ -185,46 +350,4 @@ impl Course {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::contrast::tests::sweep;
-
-    fn given(number: usize, throughput_per_s: f64) -> Given {
-        let started =
-            ["2026-11-21T17:25:", if number < 10 { "0" } else { "" }, &number.to_string(), "Z"].concat();
-        let mut given = sweep(&number.to_string(), throughput_per_s, 100.0);
-        given.run.started = started;
-        given
-    }
-
-    #[test]
-    fn runs_are_sorted_by_time_and_a_drop_is_found() {
-        let wave = |number: usize| 1_000.0 + (number * 7 % 10) as f64;
-        let mut runs: Vec<Given> = (0..20)
-            .map(|number| given(number, wave(number) * if number < 12 { 1.0 } else { 0.95 }))
-            .collect();
-        runs.reverse();
-        runs.push(given(3, wave(3)));
-        let found = history(&runs, "1");
-        let [course] = found.courses.as_slice() else { panic!("{found:?}") };
-        assert_eq!(course.runs.len(), 20, "the copy counts once");
-        assert!(course.runs.is_sorted_by(|a, b| a.started < b.started));
-        let [change] = course.changes.as_slice() else { panic!("{:?}", course.changes) };
-        assert_eq!((change.figure, change.first_run, change.file.as_str()), (Followed::Throughput, 12, "12"));
-        assert!((change.ratio - 0.95).abs() < 0.005 && change.chance < 0.025, "{change:?}");
-        let levels = course.levels(Followed::Throughput);
-        assert_eq!(levels.iter().map(|(from, to, _)| (*from, *to)).collect::<Vec<_>>(), [(0, 11), (12, 19)]);
-        let [(0, 19, users)] = course.levels(Followed::Users)[..] else { panic!("one level") };
-        assert!((users - 4.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn other_loads_have_courses_of_their_own() {
-        let mut one_load = given(1, 5.0);
-        one_load.run.steps.truncate(1);
-        let found = history(&[given(0, 5.0), one_load, given(2, 5.0)], "1");
-        let shapes: Vec<_> = found.courses.iter().map(|course| (course.runs.len(), course.load)).collect();
-        assert_eq!(shapes, [(2, None), (1, Some(OneLoad { users: 1, rate_per_s: None }))]);
-        assert!(history(&[], "1").courses.is_empty());
-    }
-}
+mod tests;

@@ -98,6 +98,15 @@ pub enum Refusal {
         /// What is called.
         name: String,
     },
+    /// Calls would be shorter by more than the time that there is for them.
+    ShorterThanCalls {
+        /// What is called.
+        name: String,
+        /// By how much, microseconds.
+        shorter_us: f64,
+        /// The most that they take of a request besides what resources account for, microseconds.
+        at_most_us: f64,
+    },
     /// No tier of the server was observed.
     NoServer,
     /// Two changes are of one thing, or may be: of two links, one without a name is the busiest.
@@ -306,8 +315,21 @@ pub enum Caution {
         /// How many.
         changes: u32,
     },
+    /// Several changes promise so much more throughput than was measured that no prediction as far was ever held against a
+    /// changed server.
+    FarBeyond {
+        /// How many changes.
+        changes: u32,
+        /// The predicted maximum over the measured one.
+        times: f64,
+    },
     /// The processors of the host are shared with the load generator, which is part of that limit.
     SharedWithLoad,
+    /// Added servers bring no disk or link that other tiers on their host use too: these stay as they are.
+    SharedDevices {
+        /// The demands on them, as changes call them.
+        demands: Vec<String>,
+    },
     /// One call for each request.
     OneCall {
         /// What is called.

@@ -184,13 +184,22 @@ fn interned(folded: &BTreeMap<Vec<Function>, u64>) -> (Vec<Function>, Vec<Stack>
     (functions, stacks, rare.into_iter().map(|(_, samples)| samples).sum())
 }
 
-/// The function with the most samples of its own.
+/// Whether a function stands for all of a kernel that hides where its functions are.
+fn is_kernel_unnamed(of: &Function) -> bool {
+    of.kernel && !of.module.is_empty() && of.name.is_empty() && of.offset.is_none()
+}
+
+/// The function with the most samples of its own. A kernel whose functions have no names counts only where nothing else does:
+/// as one function it would hide those of the program.
 fn hottest(folded: &BTreeMap<Vec<Function>, u64>, all: u64) -> Option<HotFunction> {
     let mut own = BTreeMap::<&Function, u64>::new();
     for (calls, samples) in folded {
         if let Some(innermost) = calls.last().filter(|function| !function.module.is_empty()) {
             *own.entry(innermost).or_default() += samples;
         }
+    }
+    if own.keys().any(|function| !is_kernel_unnamed(function)) {
+        own.retain(|function, _| !is_kernel_unnamed(function));
     }
     let (function, samples) = most(own)?;
     let mut callers = BTreeMap::<&Function, u64>::new();
@@ -292,6 +301,29 @@ mod tests {
         let profile = made(&sampled(&[(stack(7, &[1], &[4, 2]), 99)]));
         let hot = profile.tiers[0].hottest.as_ref().expect("a function");
         assert_eq!((&*hot.function.name, hot.caller.as_ref()), ("copy", Some(&function("send", false))));
+    }
+
+    /// The same with this name for the address in the kernel.
+    fn made_with(kernel: &str, seen: &Sampled) -> Profile {
+        let mut names = names();
+        names.insert((Space::Kernel, 1), function(kernel, true));
+        profile(1, vec![HostProfile::new(seen, &[tier(7)], &names, None)], &Bottleneck::default())
+    }
+
+    #[test]
+    fn a_kernel_without_names_hides_no_function_of_the_program_and_is_told() {
+        let seen = sampled(&[(stack(7, &[1], &[4, 2]), 62), (stack(7, &[], &[3, 2]), 38)]);
+        let hidden = made_with("", &seen);
+        let hot = hidden.tiers[0].hottest.as_ref().expect("a function");
+        assert_eq!((&*hot.function.name, hot.share), ("hot", 0.38));
+        assert_eq!(hidden.tiers[0].kernel_share, Some(0.62), "it is not forgotten");
+        assert_eq!(hidden.troubles, [ProfileTrouble::KernelUnnamed]);
+        let named = made(&seen);
+        let hot = named.tiers[0].hottest.as_ref().expect("a function");
+        assert_eq!((&*hot.function.name, named.troubles.len()), ("copy", 0));
+        let kernel_alone = made_with("", &sampled(&[(stack(7, &[1], &[4]), 9)]));
+        let hot = kernel_alone.tiers[0].hottest.as_ref().expect("there is nothing else");
+        assert!(hot.function.kernel && hot.share == 1.0, "{hot:?}");
     }
 
     #[test]

@@ -76,6 +76,23 @@ impl Usage {
         self
     }
 
+    /// The same with the requests outstanding at each tier during all of these windows, where there are several: one alone has
+    /// few looks at them. `covering` gives the samples that cover a window of the monotonic clock, microseconds.
+    #[must_use]
+    pub fn with_hops(
+        mut self,
+        windows: &[(u64, u64)],
+        covering: impl Fn((u64, u64)) -> Vec<Counters>,
+    ) -> Self {
+        let windows: Vec<(u64, u64)> = windows.iter().copied().filter(|(start, end)| start < end).collect();
+        if windows.len() > 1 && self.samples > 0 {
+            let counters: Vec<Vec<Counters>> = windows.iter().map(|window| covering(*window)).collect();
+            let samples = counters.iter().zip(windows).map(|(all, window)| samples::covering(all, window));
+            self.hops = hops::of_windows(&samples.collect::<Vec<_>>());
+        }
+        self
+    }
+
     /// The same with what went on while nothing was answered, by samples that cover the windows of the step.
     #[must_use]
     pub fn with_silences(

@@ -39,6 +39,7 @@ mod waiting;
 pub use curve::{Curve, DatabaseServer, Shape, WatchedDatabase};
 pub(crate) use database_locks::resource as locks_resource;
 pub use finding::Finding;
+pub(crate) use finding::SUREST;
 pub use generator::starved as generator_waited;
 pub(crate) use host_limits::reached as host_limits_reached;
 pub use rivals::next;
@@ -102,8 +103,8 @@ fn bounded(curve: &Curve) -> Finding {
     database_locks::compare(curve, found)
 }
 
-/// A host that swaps, or a tier that waits for what its cgroup had no memory to keep. A disk that is busy with either is not a
-/// rival; anything else that is full is: then it may be a neighbour who swaps.
+/// A tier that waits for pages on a host that swaps, or for what its cgroup had no memory to keep. A disk that is busy with either
+/// is not a rival; anything else that is full is.
 fn short_of_memory(curve: &Curve, busiest: Option<&Finding>) -> Option<Finding> {
     if busiest.is_some_and(|finding| finding.kind != ResourceKind::Disk) {
         return None;

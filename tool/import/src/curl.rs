@@ -51,6 +51,7 @@ struct Said {
     data: Vec<String>,
     file: Option<String>,
     default_type: Option<&'static str>,
+    is_json: bool,
     credentials: Option<(String, String)>,
     is_get: bool,
     is_head: bool,
@@ -146,11 +147,7 @@ impl Said {
             Effect::Data => self.data(value)?,
             Effect::DataRaw => self.data_of("application/x-www-form-urlencoded", value),
             Effect::DataEncoded => self.data_encoded(&value)?,
-            Effect::Json => {
-                self.default_type.get_or_insert("application/json");
-                self.headers.push(("Accept".into(), "application/json".into()));
-                self.data(value)?;
-            }
+            Effect::Json => self.json(value)?,
             Effect::Upload => {
                 self.is_upload = true;
                 self.file(&value)?;
@@ -196,6 +193,17 @@ impl Said {
         }
     }
 
+    /// A piece of JSON, which follows what was said before without anything between them.
+    fn json(&mut self, value: String) -> Result<(), CurlError> {
+        self.is_json = true;
+        self.default_type = Some("application/json");
+        match self.data.last_mut().filter(|_| !value.starts_with('@')) {
+            Some(before) => before.push_str(&value),
+            None => self.data(value)?,
+        }
+        Ok(())
+    }
+
     fn data_of(&mut self, content_type: &'static str, value: String) {
         self.default_type.get_or_insert(content_type);
         self.data.push(value);
@@ -239,6 +247,9 @@ impl Said {
         };
         if method.is_empty() || !method.bytes().all(|b| b.is_ascii_uppercase()) {
             return Err(CurlError::Method);
+        }
+        if self.is_json && header(&self.headers, "accept").is_none() {
+            self.headers.push(("Accept".into(), "application/json".into()));
         }
         let needs_type = body.is_some() && header(&self.headers, "content-type").is_none();
         if let Some(content_type) = self.default_type.filter(|_| needs_type) {

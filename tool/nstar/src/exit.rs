@@ -18,7 +18,7 @@ pub enum Exit {
     Failed,
     /// The command line, or a file it names, is wrong.
     Usage,
-    /// A `--gate` was breached.
+    /// A `--gate` was breached, or `--fail-on-change` found what became worse.
     GateBreached,
     /// The answer cannot be relied on: generator-limited, not steady, never bounded; or a gate on a change is not decided.
     Inconclusive,

@@ -55,7 +55,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["agent", "analysis", "bus", "experiment", "import", "live", "load", "report", "sweep", "symbols"],
     ),
     ("bench", &["database-server", "experiment", "observe", "share"]),
-    ("fuzz", &["agent", "experiment", "files", "http-io", "import", "load", "report", "share", "wire"]),
+    (
+        "fuzz",
+        &["agent", "analysis", "experiment", "files", "http-io", "import", "load", "report", "share", "wire"],
+    ),
     ("packaging", &["nstar", "nstar-lab"]),
     ("truth", &["database-server"]),
     // And every system.

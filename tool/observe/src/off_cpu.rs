@@ -49,7 +49,8 @@ const SPREAD: f64 = 0.618_033_988_749_895;
 #[derive(Debug)]
 pub(crate) struct OffCpuSampler {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<ThreadsSeen>,
+    /// `None` once it was waited for.
+    thread: Option<JoinHandle<ThreadsSeen>>,
 }
 
 impl OffCpuSampler {
@@ -68,15 +69,27 @@ impl OffCpuSampler {
         let stopped = Arc::clone(&stop);
         let look = move || Looking::new(paths, tiers).until(most, &stopped);
         let thread = std::thread::Builder::new().name("off-cpu".into()).spawn(look).ok()?;
-        Some(Self { stop, thread })
+        Some(Self { stop, thread: Some(thread) })
     }
 
     /// Ends it. Returns what was seen.
     #[must_use]
-    pub(crate) fn stop(self) -> ThreadsSeen {
+    pub(crate) fn stop(mut self) -> ThreadsSeen {
+        self.end().unwrap_or_default()
+    }
+
+    fn end(&mut self) -> Option<ThreadsSeen> {
+        let thread = self.thread.take()?;
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.thread().unpark();
-        self.thread.join().unwrap_or_default()
+        thread.thread().unpark();
+        thread.join().ok()
+    }
+}
+
+/// Whoever gives up what was to be measured begins again, and looks at the same threads.
+impl Drop for OffCpuSampler {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -258,6 +271,15 @@ mod tests {
             return;
         }
         assert!(is_asleep(&calls), "{seen:?}");
+    }
+
+    #[test]
+    fn a_sampler_that_nobody_stops_ends_with_it() {
+        let own = vec![[std::process::id()].into()];
+        let sampler = OffCpuSampler::start(own, Duration::from_secs(600)).expect("it is here");
+        let stop = Arc::clone(&sampler.stop);
+        drop(sampler);
+        assert_eq!(Arc::strong_count(&stop), 1, "its thread has ended");
     }
 
     #[test]

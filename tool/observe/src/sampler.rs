@@ -55,6 +55,13 @@ pub(crate) fn listeners(paths: &KernelPaths, topology: &Topology) -> Vec<Listene
 /// What costs most to read, or changes slowly, is looked at no more often than this.
 const SLOW_US: u64 = 1_000_000;
 
+/// About how many threads a sample covers, of all processes together. Samples at the borders of a measurement are taken
+/// whatever they cost, so that what they cost must not grow with the number of processes.
+const THREADS_MAX: usize = 1_024;
+
+/// How many threads of each process a sample covers at least: little beside all else that is read of a process.
+const THREADS_MIN: usize = 2;
+
 /// Takes samples, and keeps what they share.
 #[derive(Debug)]
 pub(crate) struct Sampler {
@@ -126,20 +133,30 @@ impl Sampler {
     fn processes(&mut self, topology: &Topology, online: &BTreeSet<u32>) -> Vec<Process> {
         let roles = roles(topology);
         self.processes.retain(|pid, _| roles.contains_key(pid));
-        let mut found = Vec::with_capacity(roles.len());
-        for (pid, role) in &roles {
-            let sampler =
-                self.processes.entry(*pid).or_insert_with(|| ProcessSampler::new(&self.paths, *pid));
-            match sampler.sample(*role, online) {
-                Some(sample) => found.push(sample),
-                None => {
-                    self.processes.remove(pid);
-                }
-            }
+        for pid in roles.keys() {
+            self.processes.entry(*pid).or_insert_with(|| ProcessSampler::new(&self.paths, *pid));
         }
+        let counts = self.processes.iter_mut().map(|(pid, sampler)| (sampler.list_threads(), *pid));
+        let shares = shares(counts.collect());
+        let mut found = Vec::with_capacity(roles.len());
+        self.processes.retain(|pid, sampler| {
+            let of = roles.get(pid).zip(shares.get(pid));
+            let sample = of.and_then(|(role, most)| sampler.sample(*role, online, *most));
+            let is_there = sample.is_some();
+            found.extend(sample);
+            is_there
+        });
         self.reaped.correct(&mut found);
         found.into_iter().map(|sample| sample.process).collect()
     }
+}
+
+/// How many threads of each process a sample covers, by how many it has.
+fn shares(mut counts: Vec<(usize, Pid)>) -> BTreeMap<Pid, usize> {
+    counts.sort_unstable();
+    let wanted: Vec<usize> = counts.iter().map(|(count, _)| (*count).min(threads::THREADS_MAX)).collect();
+    let shares = looks::allotted(&wanted, THREADS_MAX);
+    counts.into_iter().zip(shares).map(|((_, pid), share)| (pid, share.max(THREADS_MIN))).collect()
 }
 
 fn roles(topology: &Topology) -> BTreeMap<Pid, Role> {
@@ -167,6 +184,19 @@ mod tests {
         assert!(roles(&far).is_empty(), "nobody does here");
         let behind = Topology { servers: vec![9], is_behind: true, ..far };
         assert_eq!(roles(&behind), [(9, Role::Downstream)].into(), "the load does not call it");
+    }
+
+    /// Samples at borders are taken whatever they cost.
+    #[test]
+    fn what_a_sample_costs_does_not_grow_with_the_processes() {
+        let of = |counts: &[usize]| shares(counts.iter().copied().zip(1..).collect());
+        assert_eq!(of(&[10_000, 1, 30]), [(1, 256), (2, 2), (3, 30)].into(), "few are not cut short");
+        let many = of(&[300; 40]);
+        assert!(many.values().all(|share| (25..=26).contains(share)), "{many:?}");
+        let uneven = of(&[&[4; 30][..], &[500; 10]].concat());
+        assert_eq!((uneven[&1], uneven[&40], uneven.values().sum::<usize>()), (4, 91, 1_024), "{uneven:?}");
+        let forked = of(&[1; 5_000]);
+        assert_eq!((forked.len(), forked.values().max()), (5_000, Some(&THREADS_MIN)));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Sampling once a period, in the background.
 
+mod thinning;
+
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use crate::kernel_files::KernelPaths;
 use crate::sampler::Sampler;
 use crate::topology::Topology;
 use crate::topology::tracker::TopologyTracker;
+use thinning::Thinning;
 
 /// Sampling may take at most one part in this many of a processor; the interval grows with the cost of a sample.
 const SAMPLE_SHARE: u64 = 130;
@@ -42,10 +45,13 @@ const TRACK_PERIOD: Duration = Duration::from_secs(1);
 ///
 /// Watching takes at most 1 % of one processor on average, and 3 % while threads are looked at closely: where many
 /// processes, threads or connections make it expensive, samples and looks come less often than asked for. Of a process
-/// with more than 256 threads, each sample covers the 192 busiest and 64 of the others in turn. The watcher's own
-/// thread, `nstar-observe`, is one of the generator's. Once a second, or less often with thousands of connections, the
-/// topology is searched for new processes: workers, children, and tiers reached by connections that were not open
-/// before.
+/// with more than 256 threads, each sample covers the 192 busiest and 64 of the others in turn; of fewer, where all processes
+/// together have more than 1 024. The watcher's own thread, `nstar-observe`, is one of the generator's. Once a second, or less
+/// often with thousands of connections, the topology is searched for new processes: workers, children, and tiers reached by
+/// connections that were not open before.
+///
+/// Some thousand samples are kept, those at borders of measurements besides. Each time there are more, every second one is
+/// dropped, and the period doubles.
 #[derive(Debug)]
 pub struct Watcher {
     shared: Arc<Shared>,
@@ -75,14 +81,18 @@ struct State {
     looks: Vec<ThreadLook>,
     /// Whether to look at threads between the samples.
     closely: bool,
-    /// The most samples that are kept until they are taken, and as many looks for each; `None`: all, for as long as it runs.
+    /// The most samples that are kept until they are taken, and as many looks for each; `None`: nobody takes them, and they are
+    /// thinned as they become many.
     most: Option<usize>,
+    thinning: Thinning,
     /// How many were dropped since the last were taken, because they were more.
     left_out: u64,
     topology: Topology,
-    /// How many samples were requested by [`Watcher::sample_now`], and how many of these requests are fulfilled.
+    /// How many samples were requested, and how many of these requests are fulfilled.
     requested: u64,
     fulfilled: u64,
+    /// The last request by [`Watcher::sample_now`].
+    border: u64,
     stopping: bool,
     finished: bool,
 }
@@ -120,10 +130,12 @@ impl Watcher {
             looks: Vec::new(),
             closely: false,
             most,
+            thinning: Thinning::default(),
             left_out: 0,
             topology,
             requested: 0,
             fulfilled: 0,
+            border: 0,
             stopping: false,
             finished: false,
         };
@@ -163,11 +175,20 @@ impl Watcher {
         }
     }
 
-    /// Takes a sample now and returns once it is there, for the borders of a measurement.
+    /// Takes a sample now and returns once it is there, for the borders of a measurement. It is never dropped.
+    ///
+    /// It is taken whatever it costs: an earlier one in its place would count what came before the border.
     pub fn sample_now(&self) {
+        self.sample(true);
+    }
+
+    fn sample(&self, is_border: bool) {
         let mut state = self.shared.lock();
         state.requested += 1;
         let ticket = state.requested;
+        if is_border {
+            state.border = ticket;
+        }
         self.shared.changed.notify_all();
         while state.fulfilled < ticket && !state.finished {
             state = self.shared.wait(state);
@@ -180,12 +201,12 @@ impl Watcher {
     pub fn between(&self, start_us: u64, end_us: u64) -> Vec<Counters> {
         let covered = self.shared.lock().samples.last().is_some_and(|sample| sample.at_us >= end_us);
         if !covered {
-            self.sample_now();
+            self.sample(false);
         }
         covering(&self.shared.lock().samples, (start_us, end_us)).to_vec()
     }
 
-    /// Reads all samples so far, in order of time.
+    /// Reads all samples so far that were kept, in order of time.
     pub fn read<T>(&self, reader: impl FnOnce(&[Counters]) -> T) -> T {
         reader(&self.shared.lock().samples)
     }
@@ -211,7 +232,7 @@ impl Watcher {
         self.shared.lock().topology.clone()
     }
 
-    /// Takes a last sample, ends the thread and returns all samples, in order of time.
+    /// Takes a last sample, ends the thread and returns all samples that were kept, in order of time.
     #[must_use]
     pub fn stop(mut self) -> Vec<Counters> {
         self.sample_now();
@@ -246,7 +267,17 @@ impl Drop for Watcher {
 }
 
 impl State {
-    /// Drops what is more than may be kept.
+    /// Keeps a sample, and drops what is more than may be kept.
+    fn keep(&mut self, sample: Counters) {
+        let is_border = self.border > self.fulfilled;
+        match self.most {
+            Some(_) => self.samples.push(sample),
+            None => self.thinning.add(&mut self.samples, sample, is_border),
+        }
+        self.drop_oldest();
+    }
+
+    /// Drops what is more than may be kept until it is taken.
     fn drop_oldest(&mut self) {
         let Some(most) = self.most else { return };
         let samples = self.samples.len().saturating_sub(most);
@@ -281,14 +312,13 @@ fn watch(shared: &Shared, paths: &KernelPaths, period: Duration) {
     let mut sampler = Sampler::new(paths);
     let mut tracker = TopologyTracker::new(paths);
     let mut topology = shared.lock().topology.clone();
-    let mut track_at_us = monotonic_us() + micros(TRACK_PERIOD);
-    let mut due = Due::default();
+    let mut due = Due { track_at_us: monotonic_us() + micros(TRACK_PERIOD), ..Due::default() };
     loop {
         let requested = shared.lock().requested;
-        if monotonic_us() >= track_at_us {
+        if monotonic_us() >= due.track_at_us {
             let start = Start::now();
             tracker.search(&mut topology);
-            track_at_us = start.next(TRACK_PERIOD, TRACK_SHARE);
+            due.track_at_us = start.next(TRACK_PERIOD, TRACK_SHARE);
         }
         let start = Start::now();
         if due.wants_look(shared, start.at_us) {
@@ -298,11 +328,11 @@ fn watch(shared: &Shared, paths: &KernelPaths, period: Duration) {
             state.drop_oldest();
             drop(state);
             due.look_at_us = start.next(due.next_pause(), LOOK_SHARE);
-        } else {
+        } else if due.wants_sample(shared, start.at_us) {
             tracker.add_children(&mut topology);
             let counters = sampler.sample(&topology);
-            publish(shared, counters, &topology, requested);
-            due.sample_at_us = start.next(period, SAMPLE_SHARE);
+            let stretch = publish(shared, counters, &topology, requested);
+            due.sample_at_us = start.next(period.saturating_mul(stretch), SAMPLE_SHARE);
         }
         if pause(shared, &due) {
             return;
@@ -310,20 +340,26 @@ fn watch(shared: &Shared, paths: &KernelPaths, period: Duration) {
     }
 }
 
-/// When to sample and to look at threads next, microseconds.
+/// When to sample, to look at threads and to search for new processes next, microseconds.
 #[derive(Default)]
 struct Due {
     sample_at_us: u64,
     look_at_us: u64,
+    track_at_us: u64,
     looks: u32,
 }
 
 impl Due {
     /// Whether a look at threads is due now, and no sample.
     fn wants_look(&self, shared: &Shared, now_us: u64) -> bool {
+        let is_looking = shared.lock().closely && now_us >= self.look_at_us;
+        is_looking && !self.wants_sample(shared, now_us)
+    }
+
+    /// Whether a sample is due now, or requested.
+    fn wants_sample(&self, shared: &Shared, now_us: u64) -> bool {
         let state = shared.lock();
-        let sample = state.requested > state.fulfilled || now_us >= self.sample_at_us;
-        state.closely && !sample && now_us >= self.look_at_us
+        state.requested > state.fulfilled || now_us >= self.sample_at_us
     }
 
     /// The time from one look to the next, between half the period and one and a half.
@@ -333,7 +369,8 @@ impl Due {
     }
 
     fn next_us(&self, closely: bool) -> u64 {
-        if closely { self.sample_at_us.min(self.look_at_us) } else { self.sample_at_us }
+        let next_us = self.sample_at_us.min(self.track_at_us);
+        if closely { next_us.min(self.look_at_us) } else { next_us }
     }
 }
 
@@ -356,15 +393,16 @@ impl Start {
     }
 }
 
-fn publish(shared: &Shared, counters: Counters, topology: &Topology, requested: u64) {
+/// Keeps a sample for whoever asks. Returns how many times as long as asked for to wait until the next one.
+fn publish(shared: &Shared, counters: Counters, topology: &Topology, requested: u64) -> u32 {
     let mut state = shared.lock();
-    state.samples.push(counters);
-    state.drop_oldest();
+    state.keep(counters);
     if state.topology != *topology {
         state.topology = topology.clone();
     }
     state.fulfilled = requested;
     shared.changed.notify_all();
+    state.thinning.stretch()
 }
 
 /// Waits until something is due or a sample is requested. Returns whether to stop.
@@ -385,4 +423,29 @@ fn pause(shared: &Shared, due: &Due) -> bool {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::cgroup::fake::Tree;
+
+    #[test]
+    fn samples_are_kept_for_good_only_where_they_were_asked_for_at_a_border() {
+        let tree = Tree::new("");
+        let topology = Topology::unseen(([127, 0, 0, 1], 80).into());
+        let watcher = Watcher::start(tree.paths(), topology, Duration::from_secs(60)).unwrap();
+        watcher.sample_now();
+        let borders = || watcher.shared.lock().thinning.borders();
+        let before = borders();
+        assert_eq!(watcher.between(u64::MAX, u64::MAX).len(), 1, "it took another");
+        assert!(before > 0);
+        assert_eq!(borders(), before);
+    }
+
+    #[test]
+    fn new_processes_are_searched_for_between_samples_that_are_far_apart() {
+        let due = Due { sample_at_us: 60_000_000, track_at_us: 1_000_000, ..Due::default() };
+        assert_eq!((due.next_us(false), due.next_us(true)), (1_000_000, 0));
+    }
 }

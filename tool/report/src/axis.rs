@@ -3,6 +3,9 @@
 /// The ratio of the largest to the smallest positive value from which an axis is logarithmic.
 const LOG_RATIO: f64 = 16.0;
 
+/// No number is smaller than this power of ten.
+const POWER_MIN: i32 = -324;
+
 /// An axis from `lo` to `hi`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Axis {
@@ -135,8 +138,10 @@ impl Axis {
     }
 
     fn within(&self, leads: &[f64]) -> Vec<f64> {
-        let decades = (self.lo.log10().floor() as i32)..=(self.hi.log10().ceil() as i32);
-        decades
+        // An end that was rounded to zero or to infinity has no power of ten.
+        let [first, last] = [self.lo.log10().floor(), self.hi.log10().ceil()]
+            .map(|power| power.clamp(f64::from(POWER_MIN), f64::from(f64::MAX_10_EXP)) as i32);
+        (first..=last)
             .flat_map(|power| leads.iter().map(move |lead| lead * 10f64.powi(power)))
             .filter(|value| self.holds(*value))
             .collect()
@@ -228,6 +233,8 @@ mod tests {
             Axis::users([]),
             Axis::users([0]),
             Axis::fitting([1e-300, 1e300]),
+            Axis::fitting([5e-324, 1.0]),
+            Axis::fitting([1.0, f64::MAX]),
             Axis::users([1, u32::MAX]),
         ] {
             assert!(axis.ticks(6).len() < 70);

@@ -2,6 +2,7 @@
 
 use analysis::doctor::{Certainty, Check, Examined, Fault};
 use analysis::run::{AgentTrouble, HostName};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::sentences::doctor;
@@ -36,27 +37,41 @@ pub fn terminal(hosts: &[&Examined], server: Option<&str>, options: &TerminalOpt
 const SCHEMA: &str = "nstar.doctor/1";
 
 /// What was found on hosts, for programs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Document<'a> {
+    /// The version of this form.
     schema: &'static str,
+    /// What would spoil a measurement, or may, the surest first.
     findings: Vec<Finding<'a>>,
+    /// What could not be looked at for want of a right.
     not_looked_at: Vec<NotLookedAt<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+/// Something that would spoil a measurement, or may.
+#[derive(Debug, Serialize, JsonSchema)]
 struct Finding<'a> {
+    /// The name of the host; null for the one that nstar runs on.
     on: &'a HostName,
+    /// How sure it is that it changes the figures.
     certainty: Certainty,
+    /// Its kind and its numbers.
     fault: &'a Fault,
+    /// What it is, in words.
     is: String,
+    /// What it does to the figures, in words.
     does: &'static str,
+    /// A command that mends it; or, where none does, what to do.
     mend: String,
 }
 
-#[derive(Debug, Serialize)]
+/// A check that could not be made.
+#[derive(Debug, Serialize, JsonSchema)]
 struct NotLookedAt<'a> {
+    /// The name of the host; null for the one that nstar runs on.
     on: &'a HostName,
+    /// The check.
     check: Check,
+    /// The number of the kernel's error, if the kernel gave one.
     os_error: Option<i32>,
 }
 
@@ -74,6 +89,12 @@ pub fn json(hosts: &[&Examined]) -> Result<String, serde_json::Error> {
         unmade.map(|(on, of)| NotLookedAt { on, check: of.check, os_error: of.os_error }).collect();
     let document = Document { schema: SCHEMA, findings, not_looked_at };
     serde_json::to_string_pretty(&document).map(|text| text + "\n")
+}
+
+/// The JSON Schema of what [`json`] writes, as shipped in `docs/doctor.schema.json`.
+#[must_use]
+pub fn schema() -> String {
+    crate::json::schema_of::<Document<'static>>(SCHEMA)
 }
 
 fn finding<'a>(on: &'a HostName, fault: &'a Fault) -> Finding<'a> {
@@ -124,5 +145,23 @@ mod tests {
         assert!(of_server["is"].as_str().is_some_and(|is| is.is_ascii() && is.contains("64")), "{of_server}");
         let not_looked_at = json!([{ "on": "web", "check": "time-wait", "os_error": 1 }]);
         assert_eq!(told["not_looked_at"], not_looked_at);
+    }
+
+    #[test]
+    fn what_programs_are_told_satisfies_its_schema_which_is_up_to_date() {
+        let shipped = include_str!("../../../docs/doctor.schema.json");
+        assert!(shipped == schema(), "run: cargo run -p report --example schema -- doctor");
+        let unmade = [Some(1), None].map(|os_error| Unmade { check: Check::Clock, os_error }).into();
+        let facts = Facts { unmade, ..Facts::default() };
+        let here = Examined { faults: doctor::tests::every_fault(), facts, ..Examined::default() };
+        let web = Examined { on: Some("web".to_owned()), ..here.clone() };
+        let told: Value = serde_json::from_str(&json(&[&here, &web]).expect("JSON")).expect("JSON");
+        let schema: Value = serde_json::from_str(shipped).expect("JSON");
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let errors: Vec<_> = validator.iter_errors(&told).map(|error| error.to_string()).collect();
+        assert_eq!(errors, [""; 0]);
+        let mut odd = told;
+        odd["findings"][0]["fault"]["kind"] = "weather".into();
+        assert!(!validator.is_valid(&odd), "kinds are told");
     }
 }

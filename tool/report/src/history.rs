@@ -1,11 +1,12 @@
 //! Shows many runs in the order of time: a table, a page, a file.
 
 use analysis::contrast::Point;
-use analysis::history::{History, SCHEMA};
+use analysis::history::{ChangePoint, History, SCHEMA};
 
-use crate::beside;
 use crate::html::RenderError;
-use crate::terminal::TerminalOptions;
+use crate::sentences::histories;
+use crate::terminal::{TerminalOptions, plain};
+use crate::{beside, markdown};
 
 /// The history as JSON, ending in a newline.
 ///
@@ -44,4 +45,16 @@ pub fn repeats(points: &[Point], options: &TerminalOptions) -> String {
 /// [`RenderError`] only where a template of this crate is broken.
 pub fn html(history: &History) -> Result<String, RenderError> {
     crate::html::history::page(history)
+}
+
+/// The history in Markdown, for the summary of a CI job: of each load what changed, and its latest runs.
+#[must_use]
+pub fn markdown(history: &History) -> String {
+    markdown::history(history)
+}
+
+/// A change in a sentence, in ASCII: for stderr, which may be any terminal or a log.
+#[must_use]
+pub fn change(of: &ChangePoint) -> String {
+    plain(&histories::change(of))
 }

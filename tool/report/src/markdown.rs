@@ -1,11 +1,12 @@
-//! A contrast, or a run with its gates, in Markdown, as the summaries of CI jobs take it.
+//! A contrast, a history, or a run with its gates, in Markdown, as the summaries of CI jobs take it.
 
-use analysis::contrast::{Case, Contrast, GateVerdict, Ratio};
+use analysis::contrast::{Case, Contrast, GateVerdict, Point, Ratio};
+use analysis::history::{Course, History};
 use analysis::run::Run;
 
 use crate::gates::HeldGate;
 use crate::metrics::{self, Measurement};
-use crate::sentences::{self, contrasts};
+use crate::sentences::{self, contrasts, histories};
 use crate::words::is_hidden;
 use crate::{number, summary};
 
@@ -40,6 +41,40 @@ pub(crate) fn run(of: &Run, file: &str, held: &[HeldGate]) -> String {
     let doubts = sentences::doubts(&of.verdict).into_iter().map(|doubt| format!("Inconclusive: {doubt}"));
     let warnings = of.warnings.iter().map(sentences::warning_text);
     text + &quoted(&doubts.chain(warnings).collect::<Vec<_>>())
+}
+
+/// The runs of a course that a summary shows: the latest.
+const RUNS_SHOWN: usize = 20;
+
+/// A history in Markdown, ending in a newline.
+pub(crate) fn history(of: &History) -> String {
+    "### nstar history\n\n".to_owned() + &of.courses.iter().map(course).collect::<String>()
+}
+
+fn course(of: &Course) -> String {
+    let mut text = format!("#### {}\n\n", escaped(&histories::title(of)));
+    histories::found(of).iter().for_each(|sentence| text += &format!("{}\n\n", escaped(sentence)));
+    text += "| run | began | N\\* | requests/s | CPU per request | remark |\n|---|---|---:|---:|---:|---|\n";
+    let rows = histories::rows(of);
+    rows.iter().skip(rows.len().saturating_sub(RUNS_SHOWN)).for_each(|row| text += &run_of_course(row));
+    if rows.len() > RUNS_SHOWN {
+        let [shown, all] = [RUNS_SHOWN, rows.len()].map(|runs| number::count(runs as u64));
+        text += &format!("\nThe latest {shown} of {all} runs.\n");
+    }
+    text + "\n"
+}
+
+fn run_of_course((run, is_changed, remark): &(&Point, bool, String)) -> String {
+    let remark = escaped(remark);
+    let cells = [
+        escaped(&run.file),
+        escaped(&run.started),
+        run.users.map_or_else(String::new, |users| number::count(users.into())),
+        number::estimate(run.throughput_per_s, Some(run.throughput_ci_per_s)),
+        run.cpu_us_per_request.map_or_else(String::new, number::time),
+        if *is_changed { format!("**{remark}**") } else { remark },
+    ];
+    format!("| {} |\n", cells.join(" | "))
 }
 
 /// A list of gates, and an empty line after it; nothing without any.

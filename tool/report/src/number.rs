@@ -241,7 +241,8 @@ fn place(value: f64, ci: Option<[f64; 2]>) -> i32 {
     if value == 0.0 {
         return wanted;
     }
-    wanted.clamp(place_for_digits(value, DIGITS_MAX), place_for_digits(value, 2))
+    // Where rounding overflows, as of the smallest and the largest numbers, the finest place may be above the coarsest.
+    wanted.max(place_for_digits(value, DIGITS_MAX)).min(place_for_digits(value, 2))
 }
 
 fn place_for_digits(value: f64, digits: i32) -> i32 {
@@ -339,6 +340,15 @@ mod tests {
         assert_eq!(spaced(plain(1e-12)), "<0.0001");
         assert_eq!(plain(f64::NAN), MISSING);
         assert_eq!(plain(f64::INFINITY), MISSING);
+    }
+
+    #[test]
+    fn the_smallest_and_the_largest_numbers_are_written_with_their_intervals() {
+        for value in [5e-324, 1e-305, 1e-303, 1.76e308, 1.796e308, f64::MAX] {
+            let ci = [value * 0.9, value];
+            let written = rate(value, Some(ci)) + &spread(value, Some(ci)) + &change_interval(value, ci);
+            assert!(!written.is_empty(), "{value:e}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use analysis::run::{Function, Profile, Run, TierProfile};
 
+use crate::folded::LEFT_OUT;
 use crate::sentences::{function, holders};
 
 // Numbers of fields: of the profile,
@@ -53,15 +54,22 @@ fn samples(tier: &TierProfile, period_ns: u64, tables: &mut Tables, out: &mut Me
     let name = holders::named_on(&tier.processes.name, &tier.processes.on);
     let label = Message::of(&[(1, tables.text("tier")), (2, tables.text(&name))]);
     let locations: Vec<u64> = tier.functions.iter().map(|function| tables.location(function)).collect();
+    let mut add = |calls: Vec<u64>, samples: u64| {
+        let mut sample = Message::default();
+        sample.numbers(1, calls);
+        sample.numbers(2, [samples, samples.saturating_mul(period_ns)]);
+        sample.message(3, &label);
+        out.message(SAMPLE, &sample);
+    };
     for stack in &tier.stacks {
         // The innermost call first.
         let calls = stack.calls.iter().rev();
         let calls = calls.filter_map(|call| locations.get(usize::try_from(*call).ok()?).copied());
-        let mut sample = Message::default();
-        sample.numbers(1, calls);
-        sample.numbers(2, [stack.samples, stack.samples.saturating_mul(period_ns)]);
-        sample.message(3, &label);
-        out.message(SAMPLE, &sample);
+        add(calls.collect(), stack.samples);
+    }
+    if tier.left_out > 0 {
+        let rest = Function { name: LEFT_OUT.to_owned(), ..Function::default() };
+        add(vec![tables.location(&rest)], tier.left_out);
     }
 }
 
@@ -228,5 +236,20 @@ mod tests {
         let label = fields(&sample[2].2);
         assert_eq!((text(label[0].1), text(label[1].1)), ("tier", "nginx"));
         assert_eq!(all(DURATION_NANOS).next().map(|field| field.1), Some(5_000_000_000));
+    }
+
+    #[test]
+    fn stacks_that_were_left_out_are_a_sample_of_their_own() {
+        let tier = TierProfile { samples: 300, left_out: 300, ..TierProfile::default() };
+        let profile = Profile { hertz: 100, tiers: vec![tier], ..Profile::default() };
+        let read = fields(&encoded(&profile));
+        let samples: Vec<_> = read.iter().filter(|field| field.0 == SAMPLE).collect();
+        let [sample] = &samples[..] else { panic!("one sample: {read:?}") };
+        let sample = fields(&sample.2);
+        let mut values = Message::default();
+        [300, 300 * 10_000_000].into_iter().for_each(|value| values.varint(value));
+        assert_eq!((&sample[0].2[..], &sample[1].2), (&[1][..], &values.0));
+        let is_text = |field: &&(u64, u64, Vec<u8>)| field.0 == STRING_TABLE;
+        assert!(read.iter().filter(is_text).any(|field| field.2 == LEFT_OUT.as_bytes()), "{read:?}");
     }
 }

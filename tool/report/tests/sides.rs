@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use analysis::contrast::{self, Figure, Gate, GateVerdict, Limit};
-use analysis::history::history;
-use analysis::prediction::{Bound, Change, Goal, GoalFigure, Prediction, Question, Refusal, predict};
+use analysis::comparison::{Comparison, Entry, Workload};
+use analysis::contrast::{self, Figure, Gate, GateVerdict, Limit, Variant};
+use analysis::prediction::{
+    Bound, Caution, Change, Goal, GoalFigure, Prediction, Question, Refusal, predict,
+};
 use analysis::run::Run;
 use report::TerminalOptions;
 use report::gates::HeldGate;
@@ -14,7 +16,7 @@ mod markup;
 mod samples;
 
 use markup::tags;
-use samples::sides::{course, given, hostile, hostile_course, slower};
+use samples::sides::{course, given, history_of, hostile, hostile_course, sixteen, slower};
 
 #[test]
 fn the_terminal_says_what_changed_and_how_sure_that_is() {
@@ -105,10 +107,73 @@ fn a_history_marks_the_run_that_a_change_came_with() {
     assert!(text.contains("Throughput fell with 10.json"), "{text}");
     let row = text.lines().find(|line| line.trim_start().starts_with("10.json")).expect("its row");
     assert!(row.contains("Throughput −"), "{row}");
-    let few = history(&[given("a", samples::cpu())], "1");
+    let few = history_of(&[given("a", samples::cpu())]);
     assert!(
         report::history::terminal(&few, &TerminalOptions::default()).contains("takes 8 runs; there is 1.")
     );
+}
+
+#[test]
+fn a_history_says_what_else_changed_and_which_runs_are_lower_bounds() {
+    let mut runs = sixteen();
+    runs[10..].iter_mut().for_each(|given| given.run.host.kernel = "6.99".into());
+    runs[15].run.verdict.bounded = false;
+    runs[4].run.verdict.doubts = samples::hostile().verdict.doubts;
+    let found = history_of(&runs);
+    let text = report::history::terminal(&found, &TerminalOptions { width: 200, ..Default::default() });
+    let row = |file: &str| {
+        let row = text.lines().find(|line| line.trim_start().starts_with(file));
+        row.unwrap_or_else(|| panic!("{file} is not in:\n{text}"))
+    };
+    assert!(row("10.json").contains("Throughput −") && row("10.json").contains("other kernel"), "{text}");
+    assert!(row("15.json").contains("or more") && row("15.json").contains("lower bound"), "{text}");
+    assert!(row("04.json").contains("inconclusive") && !row("05.json").contains("inconclusive"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("With 10.json something else changed too. Kernel: "), "{text}");
+    let page = report::history::html(&found).expect("a page");
+    assert!(page.contains("at least ") && page.contains("lower bound"));
+    let markdown = report::history::markdown(&found);
+    assert!(markdown.contains("| 15.json | ") && markdown.contains("| **Throughput "), "{markdown}");
+}
+
+#[test]
+fn courses_of_one_target_are_told_apart_by_their_loads() {
+    let mut runs = sixteen();
+    runs[10..].iter_mut().for_each(|given| given.run.load.think_time_us = 1e5);
+    let found = history_of(&runs);
+    assert_eq!(found.courses.len(), 2);
+    let text = report::history::terminal(&found, &TerminalOptions { width: 140, ..Default::default() });
+    assert!(text.contains("(Think time: 100") && text.contains("No change is shown in 10 runs."), "{text}");
+}
+
+#[test]
+fn the_markdown_of_a_history_holds_what_names_say_without_obeying_it() {
+    let text = report::history::markdown(&hostile_course());
+    assert!(!text.contains("<script") && !text.contains('\u{1b}'), "{text}");
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    let columns = |row: &str| row.replace("\\|", "").matches('|').count();
+    assert!(rows.map(columns).all(|columns| columns == 7), "{text}");
+}
+
+/// Rounds have throughputs of their own, and one of them the percentiles.
+#[test]
+fn a_gate_on_a_percentile_of_an_experiment_says_where_there_is_one_for_each_run() {
+    let time = samples::cpu().verdict.response_time_at_saturation_us;
+    let entry = Entry {
+        variant: "epoll".into(),
+        throughput_by_round_per_s: [100.0, 101.0, 99.0].map(Some).to_vec(),
+        response_time_us: time,
+        ..Entry::default()
+    };
+    let work = Workload { name: "work".into(), entries: vec![entry], ..Workload::default() };
+    let comparison = Comparison { works: vec![work], ..Comparison::default() };
+    let side = Variant { file: "x.json".into(), name: None, comparison };
+    let mut found = contrast::of_variants(&side, &side, "1").expect("the same variant");
+    let figure = Figure::ResponseTimeQuantile { percentile: "p99".into() };
+    found.hold(&[Gate { text: "p99<+5%".into(), figure, limit: Limit::Below, ratio: 1.05 }]);
+    let said = report::contrast::gate(&found.gates[0]);
+    assert!(said.contains("not decided") && said.contains("compare its run files"), "{said}");
+    assert!(!said.contains("repeats would give one"), "{said}");
 }
 
 fn more_processors() -> Prediction {
@@ -133,6 +198,20 @@ fn a_prediction_says_what_is_next_and_what_to_distrust() {
     ] {
         assert!(text.contains(said), "{said} is not in:\n{text}");
     }
+}
+
+#[test]
+fn what_cannot_be_and_what_stays_is_told_by_name() {
+    let refusal = Refusal::ShorterThanCalls { name: "accounts".into(), shorter_us: 5e6, at_most_us: 2e3 };
+    assert!(refusal.is_of_question());
+    let said = report::prediction::refusal(&refusal).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.starts_with("calls of accounts take 2.00 ms of a request at most, "), "{said}");
+    assert!(said.ends_with(": they cannot be shorter by 5.00 s"), "{said}");
+    let demands = vec!["sda.disk".into(), "eth0.network".into()];
+    let found = Prediction { cautions: vec![Caution::SharedDevices { demands }], ..more_processors() };
+    let text = report::prediction::terminal(&found, &TerminalOptions { width: 140, ..Default::default() });
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("as it is with more servers: sda.disk, eth0.network."), "{text}");
 }
 
 /// The sample in a file from before p95 was kept.

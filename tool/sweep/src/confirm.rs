@@ -23,7 +23,7 @@ use std::{
 use analysis::{
     confirmation::{Block, Slowed, Stretch, Trial},
     counters::Role,
-    run::{Bottleneck, LeftAlone, LeftAloneReason, Processes, Step},
+    run::{Bottleneck, LeftAlone, LeftAloneReason, Processes, Slowable, Step},
     search::saturation::{Saturation, saturation},
     ticks::Tick,
 };
@@ -32,7 +32,7 @@ use observe::Topology;
 
 use self::{
     choice::{Choice, Chosen, choose},
-    slowing::{Held, Means, SETTLING},
+    slowing::{Means, SETTLING, Slows},
     stopping::SLICE,
 };
 use crate::{
@@ -55,7 +55,7 @@ const STRETCH_MAX: Duration = Duration::from_millis(1500);
 const RESPONSES: f64 = 8.0;
 
 /// Slows the tiers of a sweep in turn. `None` where there is nothing to test: throughput never stopped growing, no more
-/// users than N* are allowed, or no load can be made any longer.
+/// users than N* are allowed, or no load can be made any longer. A tier that did not keep its processes meanwhile is left alone.
 pub(crate) fn confirm(
     driver: &mut impl Driver,
     swept: &Swept<'_>,
@@ -65,21 +65,14 @@ pub(crate) fn confirm(
 ) -> Result<Option<Trial>, SweepError> {
     let Some(users) = users(swept) else { return Ok(None) };
     let begun = Instant::now();
-    let Choice { mut chosen, mut left_alone, is_any_suspected } = choose(swept, how.started_only);
-    // Where no tier is suspected, what one of several shows is no answer.
-    let least = if is_any_suspected { 1 } else { chosen.len() };
-    let (tiers, pace) = within(how.most, least..=chosen.len(), pace(&chosen, stretch(swept.steps, users)));
-    let no_time = |of: Chosen| LeftAlone { tier: of.tier, reason: LeftAloneReason::NoTime };
-    left_alone.extend(chosen.split_off(tiers).into_iter().map(no_time));
-    if !chosen.is_empty() && !is_driven(driver, (swept.think, users), pace.stretch, interrupt)? {
-        return Ok(None);
-    }
+    let planned = under_load(driver, swept, (users, how), interrupt)?;
+    let Some(Planned { chosen, mut left_alone, stretch }) = planned else { return Ok(None) };
     let mut trial = Trial { users, ..Trial::default() };
     let mut over = false;
     for Chosen { tier, means } in chosen {
         let outcome = if !over && stage.prepare(interrupt)? {
             stage.listener.on(&Event::Slowing { tier: tier.clone() });
-            match slow(driver, &means, pace.stretch, interrupt, stage.listener) {
+            match slow(driver, &means, stretch, interrupt, stage.listener) {
                 Err(error @ (DriveError::Again(_) | DriveError::Over(_))) => {
                     over = matches!(error, DriveError::Over(_));
                     Outcome::LeftAlone(LeftAloneReason::NoTime)
@@ -90,6 +83,9 @@ pub(crate) fn confirm(
             Outcome::LeftAlone(LeftAloneReason::NoTime)
         };
         match outcome {
+            Outcome::Blocks(_) if has_other_processes(swept, &tier, &means) => {
+                left_alone.push(LeftAlone { tier, reason: LeftAloneReason::ProcessesChanged });
+            }
             Outcome::Blocks(blocks) => trial.tiers.push(Slowed { tier, by: means.by(), blocks }),
             Outcome::LeftAlone(reason) => left_alone.push(LeftAlone { tier, reason }),
         }
@@ -97,6 +93,9 @@ pub(crate) fn confirm(
     (trial.left_alone, trial.elapsed_s) = (left_alone, begun.elapsed().as_secs_f64());
     Ok(Some(trial))
 }
+
+/// The numbers of processes, by tier.
+pub(crate) type Tiers = BTreeMap<(Role, String), Vec<u32>>;
 
 /// What the sweep before found.
 pub(crate) struct Swept<'a> {
@@ -108,8 +107,8 @@ pub(crate) struct Swept<'a> {
     pub(crate) think: Think,
     /// Most users that may be driven.
     pub(crate) users_max: u32,
-    /// The processes that serve and were found beside this one, by tier.
-    pub(crate) tiers: BTreeMap<(Role, String), Vec<u32>>,
+    /// The processes that serve now and were found beside this one.
+    pub(crate) tiers: &'a dyn Fn() -> Tiers,
     /// Those on other hosts.
     pub(crate) elsewhere: Vec<Processes>,
     /// Who they are and where they live.
@@ -128,6 +127,48 @@ fn users(swept: &Swept<'_>) -> Option<u32> {
     let queued = f64::from(saturated).max(3.0 * per_slice);
     let users = (f64::from(saturated) + queued).min(f64::from(swept.users_max)) as u32;
     (users > saturated).then_some(users)
+}
+
+/// What is slowed, for how long at one speed, and what is left alone.
+struct Planned {
+    chosen: Vec<Chosen>,
+    left_alone: Vec<LeftAlone>,
+    stretch: Duration,
+}
+
+/// Drives so many users, and chooses from the processes that there are then: a server may start more of them for more users, and
+/// one that goes on while the others are stopped makes up for them. Where there is nothing to slow, nothing is driven. `None` where
+/// no load can be made any longer.
+fn under_load(
+    driver: &mut impl Driver,
+    swept: &Swept<'_>,
+    (users, how): (u32, Confirming),
+    interrupt: &AtomicBool,
+) -> Result<Option<Planned>, SweepError> {
+    let before = plan(swept, users, how);
+    if before.chosen.is_empty() {
+        return Ok(Some(before));
+    }
+    let is_driven = is_driven(driver, (swept.think, users), before.stretch, interrupt)?;
+    Ok(is_driven.then(|| plan(swept, users, how)))
+}
+
+/// Chooses from the processes that there are now, as far as there is time.
+fn plan(swept: &Swept<'_>, users: u32, how: Confirming) -> Planned {
+    let Choice { mut chosen, mut left_alone, is_any_suspected } = choose(swept, how.started_only);
+    // Where no tier is suspected, what one of several shows is no answer.
+    let least = if is_any_suspected { 1 } else { chosen.len() };
+    let (tiers, pace) = within(how.most, least..=chosen.len(), pace(&chosen, stretch(swept.steps, users)));
+    let no_time = |of: Chosen| LeftAlone { tier: of.tier, reason: LeftAloneReason::NoTime };
+    left_alone.extend(chosen.split_off(tiers).into_iter().map(no_time));
+    Planned { chosen, left_alone, stretch: pace.stretch }
+}
+
+/// Whether a tier whose processes were stopped has others by now: what those did was not slowed.
+fn has_other_processes(swept: &Swept<'_>, tier: &Slowable, means: &Means) -> bool {
+    let Means::Stopping(pids) = means else { return false };
+    let Processes { role, name, .. } = &tier.processes;
+    (swept.tiers)().get(&(*role, name.clone())) != Some(pids)
 }
 
 /// How long to stay at one speed: several response times, as measured at the step nearest to so many users.
@@ -239,7 +280,7 @@ fn slow(
 /// Measures a tier at full speed and slowed, A B B A and so on, so that drift meets both alike.
 fn in_blocks(
     driver: &mut impl Driver,
-    held: &Held<'_>,
+    slows: &impl Slows,
     times: [Duration; 2],
     interrupt: &AtomicBool,
 ) -> Result<Outcome, DriveError> {
@@ -252,13 +293,13 @@ fn in_blocks(
             if interrupt.load(Ordering::Relaxed) {
                 return Ok(Outcome::LeftAlone(LeftAloneReason::NoTime));
             }
-            let slowing = match held.start() {
+            let slowing = match slows.start() {
                 Ok(slowing) => slowing,
                 Err(reason) => return Ok(Outcome::LeftAlone(reason)),
             };
             add(&mut block.slowed, driver, times, interrupt)?;
             // What was over before this told it to be, as where nstar was suspended, slowed the tier for no known time.
-            let Some(lasted) = slowing.finish() else {
+            let Some(lasted) = slows.finish(slowing) else {
                 return Ok(Outcome::LeftAlone(LeftAloneReason::NoTime));
             };
             *share = lasted;
@@ -295,7 +336,176 @@ fn micros(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        cell::Cell,
+        process::{Child, Command},
+    };
+
+    use analysis::{
+        confirmation,
+        run::{ConfirmationAnswer, Identity, ResourceKind, SlowedBy, Verdict},
+    };
+
     use super::*;
+
+    /// The time of a slice, microseconds.
+    const TICK_US: u64 = 10_000;
+    /// How much slower the tiers become in a second.
+    const SLOWER_PER_S: f64 = 0.01;
+
+    /// Two tiers behind one another in virtual time. Throughput is that of the slower one.
+    struct Chain<'a> {
+        /// Requests per second of each, and the share of the time for which it is stopped.
+        tiers: [(f64, &'a Cell<f64>); 2],
+        now_us: u64,
+        completed: f64,
+    }
+
+    impl Driver for Chain<'_> {
+        fn set_users(&mut self, _: u32) -> Result<(), DriveError> {
+            Ok(())
+        }
+
+        fn set_think(&mut self, _: Think) {}
+
+        fn collect(&mut self, for_us: u64, _: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
+            let each = self.tiers.iter().map(|(per_s, stopped)| per_s * (1.0 - stopped.get()));
+            let per_s = each.fold(f64::INFINITY, f64::min);
+            let mut ticks = Vec::new();
+            for _ in 0..for_us / TICK_US {
+                let before = self.completed.floor();
+                let speed = 1.0 - SLOWER_PER_S * self.now_us as f64 / 1e6;
+                self.completed += per_s * speed * TICK_US as f64 / 1e6;
+                self.now_us += TICK_US;
+                let completed = (self.completed.floor() - before) as u64;
+                ticks.push(Tick { length_us: TICK_US, completed, ..Tick::default() });
+            }
+            Ok(ticks)
+        }
+    }
+
+    /// A tier to be stopped for a tenth of the time.
+    struct ByTenth<'a>(&'a Cell<f64>);
+
+    /// One that is, until this is dropped.
+    struct Slower<'a>(&'a Cell<f64>);
+
+    impl<'a> Slows for ByTenth<'a> {
+        type Slowing = Slower<'a>;
+
+        fn start(&self) -> Result<Slower<'a>, LeftAloneReason> {
+            self.0.set(0.1);
+            Ok(Slower(self.0))
+        }
+
+        fn finish(&self, slowing: Slower<'a>) -> Option<f64> {
+            Some(slowing.0.get())
+        }
+    }
+
+    impl Drop for Slower<'_> {
+        fn drop(&mut self) {
+            self.0.set(0.0);
+        }
+    }
+
+    fn processes(name: &str) -> Processes {
+        Processes { role: Role::Server, name: name.into(), pid: None, processes: 1, on: None }
+    }
+
+    /// What slowing either tier shows, the one behind being the slower.
+    fn slowed_in_turn() -> Trial {
+        let [front, back] = [Cell::new(0.0), Cell::new(0.0)];
+        let mut chain = Chain { tiers: [(20_000.0, &front), (10_000.0, &back)], now_us: 0, completed: 0.0 };
+        let mut slowed = |name: &str, tier: &Cell<f64>| {
+            let times = [SETTLING, STRETCH_MIN];
+            let outcome = in_blocks(&mut chain, &ByTenth(tier), times, &AtomicBool::new(false));
+            let Ok(Outcome::Blocks(blocks)) = outcome else { panic!("{name} was left alone") };
+            Slowed { tier: processes(name).into(), by: SlowedBy::Stopping, blocks }
+        };
+        let tiers = vec![slowed("front", &front), slowed("back", &back)];
+        Trial { users: 16, tiers, ..Trial::default() }
+    }
+
+    #[test]
+    fn throughput_follows_the_tier_that_holds_it_and_not_one_with_slack() {
+        let trial = slowed_in_turn();
+        let shown = |index: usize| confirmation::slowed_tier(&trial.tiers[index]).expect("enough blocks");
+        let (front, back) = (shown(0), shown(1));
+        assert!(front.elasticity.abs() < 0.05 && front.elasticity_ci[1] < 0.1, "{front:?}");
+        assert!((back.elasticity - 1.0).abs() < 0.05 && back.elasticity_ci[0] > 0.9, "{back:?}");
+        let elsewhere = ConfirmationAnswer::Elsewhere(processes("back").into());
+        for (holder, expected) in [("back", ConfirmationAnswer::Confirmed), ("front", elsewhere)] {
+            let mut verdict = Verdict::default();
+            verdict.bottleneck.kind = ResourceKind::Lock;
+            verdict.bottleneck.identity = Some(Identity::Processes(processes(holder)));
+            assert_eq!(confirmation::confirm(&mut verdict, &trial).answer, expected, "{holder}");
+        }
+    }
+
+    /// A process that only sleeps, until this is dropped.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start() -> Self {
+            Self(Command::new("sleep").arg("60").spawn().unwrap())
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    /// A load that only knows whether it was made.
+    struct Load<'a>(&'a Cell<bool>);
+
+    impl Driver for Load<'_> {
+        fn set_users(&mut self, _: u32) -> Result<(), DriveError> {
+            self.0.set(true);
+            Ok(())
+        }
+
+        fn set_think(&mut self, _: Think) {}
+
+        fn collect(&mut self, _: u64, _: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// Workers that a server started for the load went on while its others were stopped, and it was said to have slack.
+    #[test]
+    fn what_a_server_starts_for_the_load_is_slowed_too() {
+        let (workers, is_made) = ([Sleeper::start(), Sleeper::start()], Cell::new(false));
+        let tiers = || {
+            let now = if is_made.get() { &workers[..] } else { &workers[..1] };
+            let pids = now.iter().map(|worker| worker.0.id()).collect();
+            Tiers::from([((Role::Server, "php-fpm".to_owned()), pids)])
+        };
+        let (bottleneck, steps) = (Bottleneck::default(), [Step::default()]);
+        let swept = Swept {
+            steps: &steps,
+            bottleneck: &bottleneck,
+            think: Think::None,
+            users_max: 64,
+            tiers: &tiers,
+            elsewhere: Vec::new(),
+            topology: Topology::unseen(([127, 0, 0, 1], 80).into()),
+        };
+        let how = Confirming { always: true, most: None, started_only: true };
+        let planned = under_load(&mut Load(&is_made), &swept, (16, how), &AtomicBool::new(false));
+        let Planned { chosen, left_alone, .. } = planned.unwrap().expect("a load");
+        let [Chosen { tier, means: means @ Means::Stopping(pids) }] = &chosen[..] else {
+            panic!("{chosen:?}, {left_alone:?}");
+        };
+        assert_eq!((pids.len(), tier.processes.processes), (2, 2));
+        assert!(!has_other_processes(&swept, tier, means));
+        // As if it had ended one of them meanwhile.
+        is_made.set(false);
+        assert!(has_other_processes(&swept, tier, means));
+    }
 
     #[test]
     fn where_time_is_short_stretches_are_shorter_and_then_tiers_are_fewer() {

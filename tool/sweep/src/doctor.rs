@@ -68,7 +68,7 @@ pub fn diagnose(server: &[SocketAddr], observe: &Observe) -> Result<Diagnosis, S
     let FoundElsewhere { hosts, lost } = told;
     let [first, second] = here;
     Ok(Diagnosis {
-        here: Examined::by(None, &first, second),
+        here: as_called(Examined::by(None, &first, second), server),
         elsewhere: hosts,
         unseen: unseen.filter(|_| !is_seen_elsewhere),
         not_found: elsewhere.not_found(),
@@ -102,8 +102,16 @@ pub(crate) fn glance(
     let here = [here.clone(), here];
     let found = elsewhere.examined((&here, serves), [told.clone(), told]);
     let [first, second] = here;
-    let here = (makes_load || serves).then(|| Examined::by(None, &first, second));
+    let target = [topology.target];
+    let called: &[SocketAddr] = if makes_load { &target } else { &[] };
+    let here = (makes_load || serves).then(|| as_called(Examined::by(None, &first, second), called));
     matter_most(&here.into_iter().chain(found.hosts).collect::<Vec<_>>())
+}
+
+/// What was found on this host, if the load calls these addresses from here.
+fn as_called(found: Examined, addresses: &[SocketAddr]) -> Examined {
+    let is_over_loopback = !addresses.is_empty() && addresses.iter().all(|of| of.ip().is_loopback());
+    if is_over_loopback { found.over_loopback() } else { found }
 }
 
 /// The faults of hosts that are worth a word before a sweep and matter most: the surest first, and of those that are as sure the
@@ -144,6 +152,19 @@ mod tests {
     fn the_surest_faults_of_all_hosts_matter_most() {
         let hosts = [host(None, &[QUEUE, HANDSHAKES]), host(Some("web"), &[STOLEN, PORTS])];
         assert_eq!(matter_most(&hosts), [(on("web"), STOLEN), (None, QUEUE)]);
+    }
+
+    #[test]
+    fn ports_that_are_given_again_on_loopback_are_held_for_servers_elsewhere_alone() {
+        let found = |addresses: &[&str]| {
+            let addresses: Vec<SocketAddr> =
+                addresses.iter().map(|address| address.parse().expect("an address")).collect();
+            let held = Fault::TimeWait { held: 90, ports: 100, reuse: Some(2) };
+            as_called(host(None, &[held, QUEUE]), &addresses).faults.len()
+        };
+        assert_eq!(found(&["127.0.0.1:80", "[::1]:80"]), 1);
+        assert_eq!(found(&["127.0.0.1:80", "10.0.0.7:80"]), 2);
+        assert_eq!(found(&[]), 2, "no server is known");
     }
 
     #[test]

@@ -313,6 +313,7 @@ impl Agent {
         let windows = measurement.all_windows();
         let looks = windows.iter().flat_map(|window| self.observer.looks_between(*window));
         let seen = seen.with_looks(&looks.collect::<Vec<_>>());
+        let seen = seen.with_hops(&measurement.counted_windows(), |window| self.observer.between(window));
         let seen = with_silences(seen, measurement, |window| self.observer.between(window));
         let seen = seen.with_kinds(&measurement.kinds, |window| self.observer.between(window));
         let seen = seen.seen_by(&self.stand);

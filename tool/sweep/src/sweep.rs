@@ -21,13 +21,13 @@ use crate::{
     conclusion::{self, Circumstances, Gathered, Measured, RunStart},
     confirm::{Swept, confirm},
     database::{DatabaseUrl, DatabaseWatch},
-    driver::{Began, DriveError, Driver, Making, Sent, Source},
+    driver::{Began, DriveError, Driver, Making, Sent, Source, Told},
     elsewhere::Observe,
     fleet::{FleetError, Generators, Lost},
     following::{self, Seen},
     profiling::{AtSaturation, Profiled, ProgramTables, profile_at},
     progress::{Event, Listener},
-    target::{self, Watch},
+    target::{self, FirstRequests, Watch},
     tell_apart::tell_apart,
 };
 
@@ -160,6 +160,45 @@ pub fn sweep_with(
     interrupt: &AtomicBool,
     listener: &mut dyn Listener,
 ) -> Result<Driven, SweepError> {
+    let (mut source, started) = begin(plan, interrupt, listener)?;
+    let Started { plan, watch, .. } = &started;
+    let threads = u32::try_from(plan.load.threads).unwrap_or(u32::MAX);
+    let mut stage = Stage {
+        follow: &|| watch.follow(),
+        sample: &|| watch.sample(),
+        look_closely: &|closely| watch.look_closely(closely),
+        resources: &|measured| following::resources(watch, measured, threads),
+        think_us: conclusion::mean_us(conclusion::think(&plan.load)),
+        before_step,
+        listener,
+    };
+    let searched = search(&mut source, plan.search.clone(), interrupt, &mut stage)?;
+    stage.listener.on(&Event::Searched);
+    let searched_us = searched.measured_us();
+    let gathered = gather(&started, searched, source.told(), interrupt.load(Ordering::Relaxed));
+    let (gathered, profiled) = prove(gathered, searched_us, &started, &mut source, interrupt, &mut stage)?;
+    Ok(finish(&started, source, gathered, profiled, interrupt))
+}
+
+/// A sweep whose load and observers have begun.
+struct Started {
+    start: RunStart,
+    /// With no more users than the generators can make.
+    plan: SweepPlan,
+    first: FirstRequests,
+    ceiling_per_s: Option<f64>,
+    /// A time before the load that was watched, microseconds of the monotonic clock.
+    rest: (u64, u64),
+    database: Option<DatabaseWatch>,
+    watch: Watch,
+}
+
+/// Starts what makes the load and what watches the servers, and watches them at rest.
+fn begin(
+    plan: &SweepPlan,
+    interrupt: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<(Source, Started), SweepError> {
     let start = RunStart::now();
     let elsewhere = plan.observe.start()?;
     let making = Making {
@@ -168,68 +207,82 @@ pub fn sweep_with(
         users_max: plan.search.users.most(),
         with_ceiling: true,
     };
-    let Began { source: mut generator, probes, ceiling_per_s, users_max } =
-        Source::start(&making, interrupt)?;
-    let plan = &plan.with_at_most(users_max);
+    let Began { source, probes, ceiling_per_s, users_max } = Source::start(&making, interrupt)?;
+    let plan = plan.with_at_most(users_max);
     let first = target::first_requests(&probes, &plan.load.scenario, listener);
-    let watch = Watch::start((&generator.addresses(), generator.beside()), elsewhere)?;
+    let watch = Watch::start((&source.addresses(), source.beside()), elsewhere)?;
     watch.tell_what_is_unread(listener);
     if plan.advise {
-        watch.advise(generator.is_here(), interrupt, listener);
+        watch.advise(source.is_here(), interrupt, listener);
     }
     let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
-    let threads = u32::try_from(plan.load.threads).unwrap_or(u32::MAX);
-    let mut stage = Stage {
-        follow: &|| watch.follow(),
-        sample: &|| watch.sample(),
-        look_closely: &|closely| watch.look_closely(closely),
-        resources: &|measured| following::resources(&watch, measured, threads),
-        think_us: conclusion::mean_us(conclusion::think(&plan.load)),
-        before_step,
-        listener,
-    };
-    let Searched { steps, out_of_time } = search(&mut generator, plan.search.clone(), interrupt, &mut stage)?;
-    stage.listener.on(&Event::Searched);
-    let ticks = steps.iter().flat_map(|step| &step.measured).flat_map(|measured| &measured.ticks);
-    let searched_us: u64 = ticks.map(|tick| tick.length_us).sum();
+    Ok((source, Started { start, plan, first, ceiling_per_s, rest, database, watch }))
+}
+
+/// Brings together what the search measured and what was seen meanwhile.
+fn gather(started: &Started, searched: Searched, generators: Told, interrupted: bool) -> Gathered<'_> {
+    let Started { plan, watch, .. } = started;
     let measured = Measured {
-        steps: steps.into_iter().map(|measured| measured.step).collect(),
+        steps: searched.steps.into_iter().map(|measured| measured.step).collect(),
         kind: RunKind::Sweep { users_max: plan.search.users.most() },
-        watch: &watch,
-        rest: Some(rest),
-        database: database.as_ref(),
-        start,
-        out_of_time,
-        interrupted: interrupt.load(Ordering::Relaxed),
-        generator_ceiling_per_s: ceiling_per_s,
-        generators: generator.told(),
-        redirected: first.redirected,
+        watch,
+        rest: Some(started.rest),
+        database: started.database.as_ref(),
+        start: started.start,
+        out_of_time: searched.out_of_time,
+        interrupted,
+        generator_ceiling_per_s: started.ceiling_per_s,
+        generators,
+        redirected: started.first.redirected,
     };
-    let mut gathered = Gathered::new(&plan.load, &plan.circumstances, measured);
+    Gathered::new(&plan.load, &plan.circumstances, measured)
+}
+
+/// Tries what the steps leave open, as long as load can be made: where processor time goes, which of two explanations holds, and
+/// whether throughput follows the tier that is named. Returns what is known then, and the profile.
+fn prove<'a>(
+    mut gathered: Gathered<'a>,
+    searched_us: u64,
+    Started { plan, watch, .. }: &Started,
+    source: &mut Source,
+    interrupt: &AtomicBool,
+    stage: &mut Stage<'_>,
+) -> Result<(Gathered<'a>, Option<Profiled>), SweepError> {
     let is_over = |source: &Source| interrupt.load(Ordering::Relaxed) || source.told().is_over();
     let mut profiled = None;
-    if !is_over(&generator) {
-        profiled = why(&gathered, plan, (&mut generator, &watch), interrupt, &mut stage)?;
+    if !is_over(source) {
+        profiled = why(&gathered, plan, (&mut *source, watch), interrupt, stage)?;
     }
-    if let Some(wanted) = gathered.to_tell().filter(|_| !is_over(&generator)) {
+    if let Some(wanted) = gathered.to_tell().filter(|_| !is_over(source)) {
         stage.listener.on(&Event::TellingApart { users: wanted.users });
         let is_open = |trial: &analysis::tell_apart::Trial| gathered.is_open_after(trial);
-        let trial = unless_lost(tell_apart(&mut generator, wanted, searched_us, interrupt, &is_open))?;
+        let trial = unless_lost(tell_apart(source, wanted, searched_us, interrupt, &is_open))?;
         gathered = gathered.told_apart(trial, interrupt.load(Ordering::Relaxed));
     }
-    if !is_over(&generator) {
-        let trial = test(&gathered, plan, (&mut generator, &watch), interrupt, &mut stage)?;
+    if !is_over(source) {
+        let trial = test(&gathered, plan, (&mut *source, watch), interrupt, stage)?;
         gathered = gathered.confirmed(trial, interrupt.load(Ordering::Relaxed));
     }
-    let told = generator.told();
-    let Sent { mut totals, lost, uncounted } = generator.finish();
+    Ok((gathered, profiled))
+}
+
+/// Ends the load, and makes the run of all that was gathered.
+fn finish(
+    started: &Started,
+    source: Source,
+    gathered: Gathered<'_>,
+    profiled: Option<Profiled>,
+    interrupt: &AtomicBool,
+) -> Driven {
+    let told = source.told();
+    let Sent { mut totals, lost, uncounted } = source.finish();
     let mut run = gathered.generated_by(told).into_run(&totals);
     if let Some(profiled) = profiled {
-        profiled.add_to(&mut run, &watch, interrupt);
+        profiled.add_to(&mut run, &started.watch, interrupt);
     }
-    first.count(&mut totals);
-    Ok(Driven { run, totals, lost, uncounted })
+    started.first.count(&mut totals);
+    Driven { run, totals, lost, uncounted }
 }
 
 /// What a trial showed; nothing where a generator was lost meanwhile: the steps stand without it.
@@ -271,7 +324,7 @@ fn test(
         bottleneck: &bottleneck,
         think: conclusion::think(&plan.load),
         users_max: plan.search.users.most(),
-        tiers: watch.tiers(),
+        tiers: &|| watch.tiers(),
         elsewhere: watch.tiers_elsewhere(),
         topology: watch.topology(),
     };
@@ -313,6 +366,14 @@ struct Searched {
     steps: Vec<MeasuredStep>,
     /// Whether the time was up before all users that were asked for were tried.
     out_of_time: bool,
+}
+
+impl Searched {
+    /// How long was measured, the replicates included, microseconds.
+    fn measured_us(&self) -> u64 {
+        let ticks = self.steps.iter().flat_map(|step| &step.measured).flat_map(|measured| &measured.ticks);
+        ticks.map(|tick| tick.length_us).sum()
+    }
 }
 
 /// Carries out the search until it is finished or interrupted, or no load can be made any longer.

@@ -233,6 +233,7 @@ impl Watch {
     pub(crate) fn usage(&self, measurement: &Measurement, database: &[DatabaseSample]) -> Usage {
         let (window, windows) = (measurement.window, measurement.all_windows());
         let here = usage(&self.covering(window), database, window).with_looks(&self.looks(&windows));
+        let here = here.with_hops(&measurement.counted_windows(), |window| self.covering(window));
         let here = with_silences(here, measurement, |window| self.covering(window));
         let here = here.with_kinds(&measurement.kinds, |window| self.covering(window));
         let elsewhere = self.elsewhere.borrow().usages(measurement);

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::side::Given;
-use crate::run::Host;
+use super::side::{Given, Pair};
+use crate::comparison::Entry;
+use crate::run::{Host, Run};
 use reading::{HOST, LOAD, REST, WHERE_KNOWN, of_host, text};
 
 /// Something that differs between runs.
@@ -121,20 +122,58 @@ impl Aspect {
     }
 }
 
+/// What a run tells of every aspect, so that the run need not be held; nothing of what it does not know.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settings(Vec<Option<Setting>>);
+
+/// What a run tells of, in the order of [`Settings`].
+fn aspects() -> impl Iterator<Item = Aspect> {
+    let always = LOAD.into_iter().chain(HOST).chain(REST).map(|(aspect, _)| aspect);
+    always.chain(WHERE_KNOWN.into_iter().map(|(aspect, _)| aspect))
+}
+
+impl Settings {
+    /// What a run tells.
+    pub(crate) fn of(run: &Run) -> Self {
+        let always = LOAD.into_iter().chain(HOST).chain(REST).map(|(_, read)| Some(read(run)));
+        Self(always.chain(WHERE_KNOWN.into_iter().map(|(_, read)| read(run))).collect())
+    }
+
+    /// The digest of what was sent; `None` of a run from before it was kept.
+    pub(crate) fn sent(&self) -> Option<&Setting> {
+        let (_, setting) = aspects().zip(&self.0).find(|(aspect, _)| *aspect == Aspect::Sent)?;
+        setting.as_ref()
+    }
+
+    /// Whether nothing differs that makes the load another one.
+    pub(crate) fn is_same_load(&self, other: &Self) -> bool {
+        let both = aspects().zip(self.0.iter().zip(&other.0));
+        both.filter(|(aspect, _)| aspect.is_of_load()).all(|(_, (one, other))| one == other)
+    }
+
+    /// What differs from settings before, of what both know.
+    pub(crate) fn differences_from(&self, before: &Self) -> Vec<Difference> {
+        of_settings(std::slice::from_ref(before), std::slice::from_ref(self))
+    }
+}
+
 /// What differs between the runs of both sides, or among those of one.
 pub(super) fn differences(before: &[Given], after: &[Given]) -> Vec<Difference> {
-    let always = LOAD.into_iter().chain(HOST).chain(REST).filter_map(|(aspect, read)| {
-        let settings = |side: &[Given]| side.iter().map(|given| read(&given.run)).collect();
-        differing(aspect, settings(before), settings(after))
-    });
-    let where_known = WHERE_KNOWN.into_iter().filter_map(|(aspect, read)| {
-        let settings = |side: &[Given]| side.iter().filter_map(|given| read(&given.run)).collect();
-        let (before, after): (Vec<Setting>, Vec<Setting>) = (settings(before), settings(after));
+    let settings = |side: &[Given]| side.iter().map(|given| Settings::of(&given.run)).collect::<Vec<_>>();
+    of_settings(&settings(before), &settings(after))
+}
+
+fn of_settings(before: &[Settings], after: &[Settings]) -> Vec<Difference> {
+    let of = |(place, aspect): (usize, Aspect)| {
+        let told = |side: &[Settings]| -> Vec<Setting> {
+            side.iter().filter_map(|run| run.0.get(place).cloned().flatten()).collect()
+        };
+        let (before, after) = (told(before), told(after));
         let is_told = !before.is_empty() && !after.is_empty();
         let is_renamed = aspect.is_of_server_hosts() && differ_in_names([&before, &after]);
         if is_told && !is_renamed { differing(aspect, before, after) } else { None }
-    });
-    let mut found: Vec<Difference> = always.chain(where_known).collect();
+    };
+    let mut found: Vec<Difference> = aspects().enumerate().filter_map(of).collect();
     // They change the digest of what is sent, and say more.
     let is_told = found.iter().any(|difference| {
         use Aspect::{Loop, Requests, Scenario, ThinkTime};
@@ -175,6 +214,34 @@ pub(super) fn of_hosts(before: (&Host, &str), after: (&Host, &str)) -> Vec<Diffe
     hosts.chain(versions).collect()
 }
 
+/// An aspect, and where an entry of an experiment tells its setting.
+type EntryReading = (Aspect, fn(&Entry) -> Setting);
+
+/// What the file of an experiment tells of the load of an entry.
+const OF_ENTRY: [EntryReading; 2] = [
+    (Aspect::Kind, |entry| text(if is_sweep(entry) { "sweep" } else { "load" })),
+    (Aspect::Users, |entry| match entry.users {
+        Some(users) if !is_sweep(entry) => Setting::Number(users.into()),
+        _ => Setting::Absent,
+    }),
+];
+
+/// Whether users were raised: of one number of them, no steps are kept.
+fn is_sweep(entry: &Entry) -> bool {
+    !entry.steps.is_empty() || entry.users_ci.is_some()
+}
+
+/// What differs between the loads of entries that are compared.
+pub(super) fn of_entries(pairs: &[Pair<'_>]) -> Vec<Difference> {
+    let of = |(aspect, read): EntryReading| {
+        let settings = pairs.iter().map(|(_, one, other)| (read(one), read(other)));
+        // Of what is the same on both sides of a pair, another pair may have something else.
+        let (before, after) = settings.filter(|(one, other)| one != other).unzip();
+        differing(aspect, before, after)
+    };
+    OF_ENTRY.into_iter().filter_map(of).collect()
+}
+
 fn differing(aspect: Aspect, before: Vec<Setting>, after: Vec<Setting>) -> Option<Difference> {
     let once = |mut settings: Vec<Setting>| {
         let mut kept: Vec<Setting> = Vec::new();
@@ -186,7 +253,7 @@ fn differing(aspect: Aspect, before: Vec<Setting>, after: Vec<Setting>) -> Optio
         kept
     };
     let (before, after) = (once(before), once(after));
-    let same = before.len() == 1 && before == after;
+    let same = before.len() < 2 && before == after;
     (!same).then_some(Difference { aspect, before, after })
 }
 
@@ -195,8 +262,8 @@ mod tests {
     use super::*;
     use crate::contrast::tests::sweep;
     use crate::run::{
-        Identity, LoopKind, Node, NodeKind, Processes, Resource, ResourceKind, Run, ServerHost, Tier,
-        TierMemory, Topology, Unit, Words,
+        Identity, LoopKind, Node, NodeKind, Processes, Resource, ResourceKind, ServerHost, Tier, TierMemory,
+        Topology, Unit, Words,
     };
 
     /// What differs between a run and the same with a change, which may find something to change in both.

@@ -55,6 +55,8 @@ pub enum Basis {
     /// From nowhere: a single run has no interval of this figure.
     #[default]
     Nothing,
+    /// From nowhere: the file of an experiment holds this figure of one run of each variant, whatever the number of rounds.
+    OneRun,
     /// From within one run on each side. What differs between starts of the server is not in it.
     WithinRuns,
     /// From the scatter between runs.

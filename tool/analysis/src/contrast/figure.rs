@@ -7,6 +7,7 @@ use super::estimate::{Sample, Samples};
 use super::side::Given;
 use crate::comparison::{Entry, cpu_us_per_request, is_lower_bound, is_tier};
 use crate::run::{Demand, HostName, Identity, PERCENTILES, Resource, Run, Step};
+use crate::statistics::mean::mean;
 
 /// A figure of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -65,10 +66,11 @@ pub(super) fn of_runs(runs: &[Given], at_users: Option<u32>) -> Vec<(Figure, Sam
         all: steps.iter().map(|step| step.as_ref().and_then(read)).collect(),
         at_least: false,
     };
-    let at_least = 2 * runs.iter().filter(|given| is_lower_bound(&given.run)).count() >= runs.len();
-    let of_verdicts = |read: fn(&Run) -> Option<Sample>| Samples {
-        all: runs.iter().map(|given| read(&given.run)).collect(),
-        at_least,
+    let bounds: Vec<bool> = runs.iter().map(|given| is_lower_bound(&given.run)).collect();
+    let at_least = 2 * bounds.iter().filter(|is_bound| **is_bound).count() >= runs.len();
+    let of_verdicts = |read: fn(&Run) -> Option<Sample>| {
+        let all: Vec<Option<Sample>> = runs.iter().map(|given| read(&given.run)).collect();
+        Samples { all: if at_least { all } else { without_low_bounds(all, &bounds) }, at_least }
     };
     let mut all = vec![
         (Figure::Throughput, of_verdicts(throughput)),
@@ -88,6 +90,21 @@ pub(super) fn of_runs(runs: &[Given], at_users: Option<u32>) -> Vec<(Figure, Sam
         (Figure::CpuPerRequestOf { tier }, samples)
     }));
     all
+}
+
+/// Figures of runs, without those that are only lower bounds and no higher than the others on average: they say nothing of the
+/// server. A higher one shows that it was at least so fast, and without it the side would seem slower than it is.
+fn without_low_bounds(all: Vec<Option<Sample>>, bounds: &[bool]) -> Vec<Option<Sample>> {
+    let exact = all.iter().zip(bounds).filter(|(_, is_bound)| !**is_bound);
+    let logs: Vec<f64> = exact.filter_map(|(sample, _)| Some((*sample)?.value.ln())).collect();
+    if logs.is_empty() {
+        return all;
+    }
+    let level = mean(&logs).exp();
+    let kept = |(sample, is_bound): (Option<Sample>, &bool)| {
+        sample.filter(|sample| !is_bound || sample.value > level)
+    };
+    all.into_iter().zip(bounds).map(kept).collect()
 }
 
 /// The same figures of one run on each side, with CPU time per request by the laws of the runs where both regressed it over

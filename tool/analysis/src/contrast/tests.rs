@@ -1,7 +1,7 @@
 //! Contrasts as a whole: what is claimed of runs that are the same, and of runs that are not.
 
 use super::*;
-use crate::comparison::{Entry, Workload};
+use crate::comparison::{Comparison, Entry, Workload};
 use crate::conclude::{Context, Provenance, conclude};
 use crate::run::{
     Demand, Host, Identity, LoadShape, Processes, Resource, ResourceKind, ResponseTime, Step, Unit, Words,
@@ -275,6 +275,47 @@ fn a_throughput_that_is_only_a_lower_bound_did_not_fall() {
     assert_eq!(found.cautions, [Caution::LowerBound { file: "b".into() }]);
 }
 
+/// A sweep whose generator was the limit.
+fn held_back(file: &str, throughput_per_s: f64) -> Given {
+    let mut given = sweep(file, throughput_per_s, 100.0);
+    given.run.verdict.bounded = false;
+    given
+}
+
+#[test]
+fn lower_bounds_beside_exact_runs_make_no_fall() {
+    let exact = |name: &str| {
+        let one = |n: u32| sweep(&[name, n.to_string().as_str()].concat(), 1_000.0 + f64::from(n), 100.0);
+        (0..3).map(one).collect::<Vec<_>>()
+    };
+    let low = [held_back("low-1", 500.0), held_back("low-2", 500.0)];
+    let mut found = contrast(exact("a"), [exact("b"), low.to_vec()].concat());
+    let throughput = ratio(&found, &Figure::Throughput);
+    assert_eq!(throughput.basis, Basis::BetweenRuns { before: 3, after: 3 });
+    assert_eq!((throughput.bound, throughput.changed), (Bound::Exact, false));
+    assert!((throughput.ratio - 1.0).abs() < 1e-9, "{throughput:?}");
+    found.hold(&[Gate { text: String::new(), figure: Figure::Throughput, limit: Limit::Above, ratio: 0.9 }]);
+    assert_eq!(found.gates[0].verdict, GateVerdict::Met);
+    // Bounds before make no rise either.
+    let back = contrast([exact("b"), low.to_vec()].concat(), exact("a"));
+    assert!(!ratio(&back, &Figure::Throughput).changed);
+}
+
+/// The generator is the limit where the server happens to be fast: without those runs, what is left is slow.
+#[test]
+fn lower_bounds_above_the_exact_runs_count() {
+    let runs = |values: &[f64]| {
+        let one = |(n, value): (usize, &f64)| sweep(&n.to_string(), *value, 100.0);
+        values.iter().enumerate().map(one).collect::<Vec<_>>()
+    };
+    let high = [held_back("high-1", 1_003.0), held_back("high-2", 1_004.0)];
+    let after = [runs(&[960.0, 961.0, 962.0]), high.to_vec()].concat();
+    let found = contrast(runs(&[1_000.0, 1_001.0, 1_002.0, 1_003.0, 1_004.0]), after);
+    let throughput = ratio(&found, &Figure::Throughput);
+    assert_eq!(throughput.basis, Basis::BetweenRuns { before: 5, after: 5 });
+    assert!(!throughput.changed, "{throughput:?}");
+}
+
 #[test]
 fn what_differs_besides_is_told_and_other_loads_are_told_apart() {
     let mut other = sweep("b", 1_000.0, 100.0);
@@ -355,4 +396,53 @@ fn two_comparisons_are_compared_variant_by_variant() {
     assert_eq!(of_variants(&before, &unknown, "1"), Err(error));
     let apart = variant("y", None, &[("aio", [1.0; 4])]);
     assert_eq!(of_variants(&before, &apart, "1"), Err(VariantError::NothingInCommon));
+}
+
+/// The comparison in a file of its own, under these users of a load.
+fn with_users(mut of: Variant, users: u32) -> Variant {
+    of.comparison.title = users.to_string();
+    of.comparison.works[0].entries.iter_mut().for_each(|entry| entry.users = Some(users));
+    of
+}
+
+#[test]
+fn comparisons_of_other_numbers_of_users_are_other_loads() {
+    let rounds = [("epoll", [100.0, 101.0, 99.0, 100.0])];
+    let side = |users| with_users(variant("x", None, &rounds), users);
+    let found = of_variants(&side(10), &side(20), "1").expect("epoll");
+    let [difference] = found.differences.as_slice() else { panic!("{:?}", found.differences) };
+    assert_eq!(difference.aspect, Aspect::Users);
+    let settings = (difference.before.as_slice(), difference.after.as_slice());
+    assert_eq!(settings, (&[Setting::Number(10.0)][..], &[Setting::Number(20.0)][..]));
+    assert_eq!(found.other_loads().count(), 1);
+    let mut swept = side(20);
+    swept.comparison.works[0].entries[0].users_ci = Some([8, 30]);
+    let kinds = of_variants(&side(20), &swept, "1").expect("epoll");
+    let aspects: Vec<&Aspect> = kinds.other_loads().map(|difference| &difference.aspect).collect();
+    assert_eq!(aspects, [&Aspect::Kind, &Aspect::Users]);
+    let mut same = of_variants(&side(10), &side(10), "1").expect("epoll");
+    assert_eq!(same.other_loads().count(), 0);
+    same = of_variants(&swept, &with_users(swept.clone(), 30), "1").expect("epoll");
+    assert_eq!(same.other_loads().count(), 0, "N* is found, and not asked for");
+}
+
+/// What varies is what is compared.
+#[test]
+fn variants_of_one_experiment_may_have_other_numbers_of_users() {
+    let mut few = variant("x", Some("10"), &[("10", [100.0; 4]), ("20", [200.0; 4])]);
+    for (entry, users) in few.comparison.works[0].entries.iter_mut().zip([10, 20]) {
+        entry.users = Some(users);
+    }
+    let many = Variant { name: Some("20".into()), ..few.clone() };
+    assert_eq!(of_variants(&few, &many, "1").expect("both").other_loads().count(), 0);
+}
+
+#[test]
+fn a_percentile_of_an_experiment_is_that_of_one_run() {
+    let mut side = variant("x", Some("epoll"), &[("epoll", [100.0, 101.0, 99.0, 100.0])]);
+    side.comparison.works[0].entries[0].response_time_us = response_time(100.0);
+    let found = of_variants(&side, &side, "1").expect("epoll");
+    let p99 = ratio(&found, &Figure::ResponseTimeQuantile { percentile: "p99".into() });
+    assert_eq!((p99.ci, p99.basis), (None, Basis::OneRun));
+    assert_eq!(ratio(&found, &Figure::Throughput).basis, Basis::Rounds { rounds: 4 });
 }

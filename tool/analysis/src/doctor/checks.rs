@@ -1,9 +1,10 @@
 //! What is looked at, and what could not be for want of a right.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A thing that is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
     /// Files that a process may open.

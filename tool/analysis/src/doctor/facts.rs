@@ -1,5 +1,6 @@
 //! What a host says of itself at one instant.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::Unmade;
@@ -70,18 +71,23 @@ impl Subject {
 
     /// Writes a process without the name of its variant: its name, number and role, and nothing (`null`) for the generator.
     pub(super) fn plainly<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Process<'a> {
-            name: &'a str,
-            pid: u32,
-            role: Role,
-        }
         let process = match self {
             Self::Generator => None,
-            Self::Server { name, pid, role } => Some(Process { name, pid: *pid, role: *role }),
+            Self::Server { name, pid, role } => Some(Process { name: name.clone(), pid: *pid, role: *role }),
         };
         process.serialize(serializer)
     }
+}
+
+/// A process of the server, or of a tier behind it; where there is none, it is the generator.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Process {
+    /// Its name.
+    name: String,
+    /// Its number.
+    pid: u32,
+    /// Whether it serves the load, or is called by what does.
+    role: Role,
 }
 
 /// Limits of a process.
@@ -100,7 +106,7 @@ pub struct SubjectFacts {
 }
 
 /// What a cgroup may use of memory, and what it uses.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryUse {
     /// What it may use, bytes.
     pub most_bytes: u64,
@@ -193,6 +199,9 @@ pub struct Sockets {
     pub packet_queue: Option<u64>,
     /// Packets dropped from it so far.
     pub packets_dropped: u64,
+    /// Packets that arrived and were handled so far, as the kernel counts them, modulo 2^32 for each processor; 0 where that is
+    /// not known.
+    pub packets_handled: u64,
     /// Local ports that there are.
     pub ports: Option<u64>,
     /// Connections that have ended and hold their port.

@@ -46,8 +46,8 @@ impl Facts {
         let is_known = |sockets: &Sockets| known.networks.contains(&sockets.network);
         let own_is_known = is_known(&self.sockets);
         if own_is_known {
-            let Sockets { packet_queue, packets_dropped, .. } = self.sockets;
-            self.sockets = Sockets { packet_queue, packets_dropped, ..Sockets::default() };
+            let Sockets { packet_queue, packets_dropped, packets_handled, .. } = self.sockets;
+            self.sockets = Sockets { packet_queue, packets_dropped, packets_handled, ..Sockets::default() };
             self.links.clear();
             self.offloads.clear();
         }

@@ -1,6 +1,6 @@
 //! The rules: which facts are faults. Kernels as they come from a distribution break none of those about limits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Facts, Fault, LinkOffloads, MemoryUse, Sockets, Subject, SubjectFacts};
 
@@ -33,6 +33,18 @@ const STEAL: f64 = 0.01;
 
 /// Processors that a stranger may use.
 const NEIGHBOUR_CORES: f64 = 0.05;
+
+/// Processors that processes in no list may use: the time of processors and that of processes are not counted alike.
+const UNLISTED_CORES: f64 = 0.3;
+
+/// The share of all time in user mode that they may take: both are not read at the same moment.
+const UNLISTED: f64 = 0.2;
+
+/// Packets that may have been dropped since the host started: a single burst loses as many.
+const DROPPED_MIN: u64 = 100;
+
+/// The share of all packets that may have been dropped since then.
+const DROPPED: f64 = 1e-4;
 
 /// The share of the memory that a cgroup may use from which on load may need more than is left.
 const MEMORY: f64 = 0.8;
@@ -252,6 +264,8 @@ fn meanwhile(first: &Facts, second: &Facts) -> Vec<Fault> {
     let dropped = per_s(first.sockets.packets_dropped, second.sockets.packets_dropped);
     if dropped > 0.0 {
         found.push(Fault::PacketsDropped { per_s: dropped, limit: second.sockets.packet_queue });
+    } else {
+        found.extend(dropped_before(&second.sockets));
     }
     let pages_per_s = per_s(first.swapped_in_pages, second.swapped_in_pages);
     if pages_per_s > 0.0 {
@@ -264,7 +278,17 @@ fn meanwhile(first: &Facts, second: &Facts) -> Vec<Fault> {
         found.push(Fault::Steal { share });
     }
     found.extend(neighbours(first, second, elapsed_us as f64));
+    found.extend(short_lived(first, second, elapsed_us as f64));
     found
+}
+
+/// Packets that were dropped since the host started, where they are a share of all that arrived that loads would feel.
+fn dropped_before(sockets: &Sockets) -> Option<Fault> {
+    let Sockets { packet_queue, packets_dropped, packets_handled, .. } = *sockets;
+    let are_many = packets_handled > 0
+        && packets_dropped >= DROPPED_MIN
+        && packets_dropped as f64 >= DROPPED * packets_handled as f64;
+    are_many.then_some(Fault::DroppedSinceStart { packets: packets_dropped, limit: packet_queue })
 }
 
 /// The strangers that were most at work, three at most.
@@ -288,4 +312,30 @@ fn neighbours(first: &Facts, second: &Facts, elapsed_us: f64) -> Vec<Fault> {
         cores,
     };
     at_work.into_iter().take(MOST).map(fault).collect()
+}
+
+/// What takes processor time and is in no list: time in user mode less all time of what is listed. Work of the kernel, which may
+/// be nobody's, is not counted, so that it is rather too little than too much.
+fn short_lived(first: &Facts, second: &Facts, elapsed_us: f64) -> Option<Fault> {
+    let user_us = |facts: &Facts| facts.cpus.iter().map(|cpu| cpu.user_us).fold(0, u64::saturating_add);
+    // A processor that was switched on meanwhile comes with all its time so far.
+    let are_comparable = first.cpus.len() == second.cpus.len() && !first.processes.is_empty();
+    let used_us = user_us(second).saturating_sub(user_us(first));
+    let unlisted_us = used_us.saturating_sub(listed_us(first, second));
+    let is_much = unlisted_us as f64 >= UNLISTED * used_us as f64;
+    let cores = unlisted_us as f64 / elapsed_us;
+    (are_comparable && is_much && cores >= UNLISTED_CORES).then_some(Fault::ShortLived { cores })
+}
+
+/// The time that listed processes took between two looks: ours, and strangers that are in both.
+fn listed_us(first: &Facts, second: &Facts) -> u64 {
+    let before: BTreeMap<u32, u64> =
+        first.processes.iter().map(|process| (process.pid, process.cpu_us)).collect();
+    let took_us = |process: &super::HostProcess| match before.get(&process.pid) {
+        // Where it took less so far than the one before, that has ended, and its number was given again.
+        Some(before_us) => process.cpu_us.checked_sub(*before_us).unwrap_or(process.cpu_us),
+        None if process.is_ours => process.cpu_us,
+        None => 0,
+    };
+    second.processes.iter().map(took_us).fold(0, u64::saturating_add)
 }

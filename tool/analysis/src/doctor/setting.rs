@@ -120,10 +120,12 @@ fn remedy(fault: &Fault, facts: &Facts) -> Vec<(Setting, String)> {
     let one = |setting, value: &str| vec![(setting, value.to_owned())];
     match fault {
         Fault::FewPorts { .. } => one(Setting::LocalPorts, &range(LOCAL_PORTS)),
-        Fault::TimeWait { .. } => one(Setting::TimeWaitReuse, "1"),
+        Fault::TimeWait { reuse, .. } if *reuse != Some(1) => one(Setting::TimeWaitReuse, "1"),
         Fault::ListenQueue { .. } => one(Setting::ListenQueue, "4096"),
         Fault::SynQueue { .. } => one(Setting::SynQueue, "4096"),
-        Fault::PacketsDropped { limit, .. } if limit.is_none_or(|limit| limit < 10_000) => {
+        Fault::PacketsDropped { limit, .. } | Fault::DroppedSinceStart { limit, .. }
+            if limit.is_none_or(|limit| limit < 10_000) =>
+        {
             one(Setting::PacketQueue, "10000")
         }
         Fault::Tracking { table } => one(Setting::TrackedMax, &table.most.saturating_mul(4).to_string()),
@@ -183,5 +185,16 @@ mod tests {
         let governor = |processor| (Setting::Governor { processor }, "performance".to_owned());
         assert_eq!(set, [(Setting::ListenQueue, "4096".to_owned()), governor(0), governor(2)]);
         assert_eq!(left_alone(&faults, &facts), 2);
+    }
+
+    #[test]
+    fn what_is_set_already_is_not_set_again() {
+        let set = |fault: Fault| remedies(&[fault], &Facts::default());
+        let held = |reuse| Fault::TimeWait { held: 90, ports: 100, reuse };
+        assert_eq!(set(held(Some(1))), []);
+        assert_eq!(set(held(Some(2))), [(Setting::TimeWaitReuse, "1".to_owned())]);
+        let dropped = |limit| Fault::DroppedSinceStart { packets: 9_000, limit: Some(limit) };
+        assert_eq!(set(dropped(20_000)), []);
+        assert_eq!(set(dropped(1_000)), [(Setting::PacketQueue, "10000".to_owned())]);
     }
 }

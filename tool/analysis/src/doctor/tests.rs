@@ -39,6 +39,7 @@ fn healthy() -> [Facts; 2] {
             syn_queue: Some(512),
             packet_queue: Some(1_000),
             packets_dropped: 5,
+            packets_handled: 1_000_000,
             ports: Some(28_232),
             time_wait: 100,
             reuse: Some(2),
@@ -68,7 +69,7 @@ type Plant = (&'static str, fn(&mut Facts));
 
 #[test]
 fn each_fault_is_found_alone() {
-    let plant: [Plant; 27] = [
+    let plant: [Plant; 28] = [
         ("OpenFiles", |facts| facts.subjects[1].1.open_files = Some(1_024)),
         ("Quota", |facts| facts.subjects[1].1.quota_cores = Some(0.5)),
         ("Memory", |facts| facts.subjects[1].1.memory = Some(MemoryUse { most_bytes: 100, used_bytes: 80 })),
@@ -107,6 +108,7 @@ fn each_fault_is_found_alone() {
         ("Steal", |facts| facts.cpus[0].steal_us = 50_000),
         ("Swapping", |facts| facts.swapped_in_pages = 3),
         ("Neighbour", |facts| facts.processes[1].cpu_us = 400_000),
+        ("ShortLived", |facts| facts.cpus[0].user_us = 2_500_000),
     ];
     for (name, fault) in plant {
         let [first, mut second] = healthy();
@@ -115,6 +117,58 @@ fn each_fault_is_found_alone() {
         let [one] = found.as_slice() else { panic!("{name}: {found:?}") };
         assert_eq!(debug_name(one), name);
     }
+}
+
+#[test]
+fn packets_dropped_since_the_host_started_are_told_where_they_are_a_share_of_all() {
+    let found = |dropped, handled| {
+        let [mut first, mut second] = healthy();
+        for facts in [&mut first, &mut second] {
+            facts.sockets.packets_dropped = dropped;
+            facts.sockets.packets_handled = handled;
+        }
+        faults(&first, &second)
+    };
+    let dropped = Fault::DroppedSinceStart { packets: 5_000, limit: Some(1_000) };
+    assert_eq!(found(5_000, 10_000_000), [dropped]);
+    assert_eq!(found(900, 10_000_000), [], "of a moment, in a long time");
+    assert_eq!(found(99, 1_000), [], "a handful");
+    assert_eq!(found(5_000, 0), [], "of nobody knows how many");
+}
+
+#[test]
+fn processes_that_end_before_the_next_look_are_told_by_the_time_that_no_other_took() {
+    let with_user_us = |us| {
+        let [first, mut second] = healthy();
+        second.cpus[1].user_us += us;
+        [first, second]
+    };
+    let [first, second] = with_user_us(900_000);
+    assert_eq!(faults(&first, &second), [], "the server took it");
+    let [first, mut second] = with_user_us(1_900_000);
+    let short_lived = Fault::ShortLived { cores: 0.99 };
+    assert_eq!(faults(&first, &second), std::slice::from_ref(&short_lived));
+    second.processes.push(HostProcess { pid: 70, name: "cc1".into(), cpu_us: 990_000, is_ours: true });
+    assert_eq!(faults(&first, &second), [], "one of the server's that began meanwhile took it");
+    second.processes[2].is_ours = false;
+    assert_eq!(faults(&first, &second), [short_lived], "a stranger that did so is told nowhere else");
+    second.cpus.push(Cpu { number: 2, user_us: 9_000_000, ..Cpu::default() });
+    assert_eq!(faults(&first, &second), [], "times of one more processor cannot be compared");
+}
+
+#[test]
+fn ports_that_the_kernel_gives_again_are_not_held() {
+    let found = |reuse| {
+        let [first, mut second] = healthy();
+        (second.sockets.time_wait, second.sockets.reuse) = (20_000, Some(reuse));
+        Examined::by(None, &first, second)
+    };
+    let sureness = |of: Examined| of.faults.iter().map(Fault::certainty).collect::<Vec<_>>();
+    assert_eq!(sureness(found(0)), [Certainty::Depends]);
+    assert_eq!(sureness(found(1)), [Certainty::Possible], "after a second");
+    assert_eq!(sureness(found(2)), [Certainty::Depends], "on loopback alone");
+    assert_eq!(sureness(found(2).over_loopback()), []);
+    assert_eq!(sureness(found(0).over_loopback()), [Certainty::Depends]);
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub(crate) fn merged(all: &[Measured], origin_us: u64) -> Step {
     let longest = usable.iter().max_by_key(|measured| measured.step.measured_us());
     step.measurement.window = longest.map_or((0, 0), |measured| measured.step.measurement.window);
     step.measurement.windows = all.iter().map(|measured| measured.step.measurement.window).collect();
+    step.measurement.counted = usable.iter().map(|measured| measured.step.measurement.window).collect();
     step.measurement.batches = usable.iter().map(|measured| measured.step.measurement.batches).sum();
     step.measurement.uncorrelated = usable.iter().all(|measured| measured.step.measurement.uncorrelated);
     step.measurement.stall = all.iter().find_map(|measured| measured.step.measurement.stall);
@@ -176,5 +177,23 @@ mod tests {
         let step = merged(&[measured(true, (1_000, 9_000)), measured(false, (20_000, 29_000))], 0);
         assert_eq!(step.measurement.window, (1_000, 9_000));
         assert_eq!(step.measurement.all_windows(), [(1_000, 9_000), (20_000, 29_000)]);
+    }
+
+    #[test]
+    fn requests_outstanding_are_those_of_the_measurements_that_the_figures_are_of() {
+        let measured = |steady, window| {
+            let measurement = Measurement { window, ..Measurement::default() };
+            Measured { ticks: Vec::new(), step: Step { users: 5, steady, measurement, ..Step::default() } }
+        };
+        let all = |steady: [bool; 3]| {
+            let windows = [(1_000, 9_000), (20_000, 29_000), (40_000, 48_000)];
+            let all: Vec<Measured> =
+                steady.into_iter().zip(windows).map(|(steady, window)| measured(steady, window)).collect();
+            merged(&all, 0).measurement.counted_windows()
+        };
+        assert_eq!(all([true, false, true]), [(1_000, 9_000), (40_000, 48_000)]);
+        assert_eq!(all([false; 3]).len(), 3);
+        let only = measured(true, (1_000, 9_000));
+        assert_eq!(merged(&[only], 0).measurement.counted_windows(), [(1_000, 9_000)]);
     }
 }

@@ -8,7 +8,7 @@ use super::mix::{self, MixShare};
 use super::model::{Device, Model, Tier, is_held};
 use super::parts::{Parts, processes_of};
 use crate::counters::Role;
-use crate::run::{Identity, ResourceKind};
+use crate::run::{HostName, Identity, ResourceKind};
 
 /// A change of the system or of its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -270,38 +270,90 @@ fn link(model: &mut Model, name: Option<&str>, bits_per_s: f64) -> Result<(), Re
     Ok(())
 }
 
-/// A call is made while a place is held where the places are those of who calls.
+/// Calls that are shorter by a little more than all of their time take none: it is known no better than this share of it.
+const ALL_OF_IT: f64 = 1.05;
+
+/// Refuses calls that would be shorter by more than the time that there is for them.
+///
+/// # Errors
+/// [`Refusal::ShorterThanCalls`] of the calibrated model; what is drawn around it may have a little less time.
+pub(super) fn refuse_shorter(model: &Model, parts: &Parts, changes: &[Change]) -> Result<(), Refusal> {
+    let mut model = model.clone();
+    for change in changes {
+        if let Change::UpstreamDelay { name, added_us } = change {
+            let (name, shorter_us) = (name.clone(), -added_us);
+            let at_most_us = *called_us(&mut model, parts, &name)?;
+            if shorter_us > ALL_OF_IT * at_most_us {
+                return Err(Refusal::ShorterThanCalls { name, shorter_us, at_most_us });
+            }
+        }
+        change.make(&mut model, parts)?;
+    }
+    Ok(())
+}
+
 fn delay(model: &mut Model, parts: &Parts, name: &str, added_us: f64) -> Result<(), Refusal> {
+    let own = called_us(model, parts, name)?;
+    *own = (*own + added_us).max(0.0);
+    Ok(())
+}
+
+/// The time that calls are part of, which no resource accounts for. A call is made while a place is held where the places are
+/// those of who calls.
+fn called_us<'a>(model: &'a mut Model, parts: &Parts, name: &str) -> Result<&'a mut f64, Refusal> {
     let Some(at) = parts.behind.iter().position(|known| known == name) else {
         return Err(match parts.behind.is_empty() {
             true => Refusal::NothingBehind,
             false => Refusal::UnknownName { name: name.to_owned(), known: parts.behind.clone() },
         });
     };
-    let Some(places) = &mut model.places else {
-        model.delay_us = (model.delay_us + added_us).max(0.0);
-        return Ok(());
-    };
+    let Some(places) = &mut model.places else { return Ok(&mut model.delay_us) };
     if places.kind == ResourceKind::Lock && places_name(places) != name {
         return Err(Refusal::InTheLock { name: name.to_owned() });
     }
     let holder = parts.behind.iter().position(|known| *known == places_name(places));
     let inside = holder.is_none_or(|holder| holder < at);
-    let own = if inside { &mut places.delay_us } else { &mut model.delay_us };
-    *own = (*own + added_us).max(0.0);
-    Ok(())
+    Ok(if inside { &mut places.delay_us } else { &mut model.delay_us })
+}
+
+/// Whether servers are added to this tier: without a name to those that users talk to.
+fn is_added_to(tier: &Tier, name: Option<&str>) -> bool {
+    match name {
+        Some(name) => tier.of.name == name,
+        None => tier.of.role == Role::Server,
+    }
+}
+
+/// The host of a disk or a link; `None` of other devices.
+fn host_of(device: &Device) -> Option<&HostName> {
+    match &device.identity {
+        Identity::Disk { on, .. } | Identity::Link { on, .. } => Some(on),
+        _ => None,
+    }
+}
+
+/// Whether servers are added to any tier on this host, and whether to all that are there.
+fn are_added_on(tiers: &[Tier], on: &HostName, name: Option<&str>) -> (bool, bool) {
+    let there = tiers.iter().filter(|tier| tier.of.on == *on);
+    let added: Vec<bool> = there.map(|tier| is_added_to(tier, name)).collect();
+    (added.contains(&true), !added.contains(&false))
+}
+
+/// Disks and links that added servers do not bring, as changes call their demands: other tiers on their host use them as well,
+/// and how much of that use is whose does not show.
+pub(super) fn shared_devices(model: &Model, name: Option<&str>) -> Vec<String> {
+    let is_shared = |device: &&Device| {
+        host_of(device).is_some_and(|on| are_added_on(&model.tiers, on, name) == (true, false))
+    };
+    model.devices.iter().filter(is_shared).map(device_demand).collect()
 }
 
 fn add_servers(model: &mut Model, name: Option<&str>, servers: u32) -> Result<(), Refusal> {
     let times = f64::from(servers) + 1.0;
     let served = |model: &Model| model.slow.map(|slow| model.servers_at(slow.at));
     let before = served(model);
-    let is_it = |tier: &&mut Tier| match name {
-        Some(name) => tier.of.name == name,
-        None => tier.of.role == Role::Server,
-    };
     let mut copied = Vec::new();
-    for tier in model.tiers.iter_mut().filter(is_it) {
+    for tier in model.tiers.iter_mut().filter(|tier| is_added_to(tier, name)) {
         tier.cpus *= times;
         tier.quota = tier.quota.map(|quota| quota * times);
         tier.threads = tier.threads.map(|threads| threads * times);
@@ -320,12 +372,12 @@ fn add_servers(model: &mut Model, name: Option<&str>, servers: u32) -> Result<()
     for host in model.hosts.iter_mut().filter(|host| copied.iter().any(|of| of.on == host.on)) {
         host.cores *= times;
     }
-    let on_copied = |device: &&mut Device| match &device.identity {
-        Identity::Disk { on, .. } | Identity::Link { on, .. } => copied.iter().any(|of| of.on == *on),
+    let tiers = &model.tiers;
+    let is_brought = |device: &&mut Device| match &device.identity {
         Identity::IoLimit(limit) => copied.contains(&limit.of),
-        _ => false,
+        _ => host_of(device).is_some_and(|on| are_added_on(tiers, on, name) == (true, true)),
     };
-    model.devices.iter_mut().filter(on_copied).for_each(|device| device.servers *= times);
+    model.devices.iter_mut().filter(is_brought).for_each(|device| device.servers *= times);
     let after = served(model);
     if let (Some(slow), Some(before), Some(after)) = (&mut model.slow, before, after) {
         slow.by = slow.by.shared(after / before);

@@ -92,6 +92,12 @@ impl Goal {
         of.ci.into_iter().all(|end| self.is_met(end))
     }
 
+    /// Whether more of a change is never worse for the figure, as with so many users. N*, and what is read there, may rise and
+    /// then fall: once the bottleneck is elsewhere, less work leaves only a shorter way there.
+    fn is_monotone(&self) -> bool {
+        self.users.is_some() && self.figure != GoalFigure::Users
+    }
+
     /// The figure of a solved model; `None` where it is not known.
     fn read(&self, of: &Solved, ratios: &Ratios) -> Option<f64> {
         let at = self.users.or(of.users_at_saturation());
@@ -114,6 +120,9 @@ const TIMES_MAX: u32 = 16;
 
 /// The most that a demand can be made smaller, per cent.
 const LESS_MAX: u32 = 90;
+
+/// The most sizes of a change that are tried in turn, where a larger one may be worse.
+const TRIED_MAX: u32 = 40;
 
 /// A kind of change by its size: 1, 2, .. up to the largest.
 struct Way {
@@ -140,7 +149,8 @@ pub(super) fn answer(
     };
     let meets = |change: &Change| value(&drawn.after, change).is_some_and(|value| goal.is_met(value));
     let ways = if reached { Vec::new() } else { ways(&drawn.after) };
-    let smallest = ways.into_iter().filter_map(|way| smallest(&way, is_borne, meets));
+    let is_monotone = goal.is_monotone();
+    let smallest = ways.into_iter().filter_map(|way| smallest(&way, is_monotone, is_borne, meets));
     let options = smallest.filter_map(|change| {
         let values = drawn.models.iter().filter_map(|model| value(model, &change)).collect();
         let figure = rounded(drawn.within(value(&drawn.after, &change)?, values));
@@ -152,26 +162,39 @@ pub(super) fn answer(
 /// The smallest change of a kind that reaches the goal, of those with which the figure is known.
 fn smallest(
     way: &Way,
+    is_monotone: bool,
     is_borne: impl Fn(&Change) -> bool,
     meets: impl Fn(&Change) -> bool,
 ) -> Option<Change> {
     // From some size on something else stops the system.
     let unknown = first(way.sizes, |size| !is_borne(&(way.change)(size)));
     let sizes = unknown.map_or(way.sizes, |size| size - 1);
-    first(sizes, |size| meets(&(way.change)(size))).map(&way.change)
+    let meets = |size: u32| meets(&(way.change)(size));
+    let size = if is_monotone { first(sizes, meets) } else { first_of_some(sizes, meets) };
+    size.map(&way.change)
 }
 
 /// The first of the sizes 1, 2, .. up to the largest from which on something holds; `None` where it does not hold of the largest.
 fn first(largest: u32, holds: impl Fn(u32) -> bool) -> Option<u32> {
-    if largest == 0 || !holds(largest) {
-        return None;
-    }
-    let (mut low, mut high) = (0, largest);
+    (largest > 0 && holds(largest)).then(|| between(0, largest, holds))
+}
+
+/// The first of the sizes 1, 2, .. up to the largest with which something holds that need not hold with larger ones. Of many
+/// sizes some are tried: with those between two of them it is taken to hold from one on.
+fn first_of_some(largest: u32, holds: impl Fn(u32) -> bool) -> Option<u32> {
+    let step = largest.div_ceil(TRIED_MAX).max(1);
+    let mut tried = (1..=largest.div_ceil(step)).map(|number| number.saturating_mul(step).min(largest));
+    let found = tried.find(|size| holds(*size))?;
+    Some(between((found - 1) / step * step, found, holds))
+}
+
+/// The first size above `low`, with which something does not hold, from which on it holds; with `high` it does.
+fn between(mut low: u32, mut high: u32, holds: impl Fn(u32) -> bool) -> u32 {
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         if holds(middle) { high = middle } else { low = middle }
     }
-    Some(high)
+    high
 }
 
 /// Kinds of changes, the cheapest first: a setting, more of what there is, less work, more servers.
@@ -197,7 +220,10 @@ fn workers(model: &Model) -> Vec<Way> {
     let threads = model.tiers.iter().filter_map(|tier| Some((tier.of.name.clone(), tier.threads? as u32)));
     let more = |(name, now): (String, u32)| Way {
         sizes: now.saturating_mul(TIMES_MAX - 1),
-        change: Box::new(move |more| Change::Workers { name: name.clone(), workers: now + more }),
+        change: Box::new(move |more| Change::Workers {
+            name: name.clone(),
+            workers: now.saturating_add(more),
+        }),
     };
     places.chain(threads).map(more).collect()
 }
@@ -229,4 +255,42 @@ fn links(model: &Model) -> Vec<Way> {
         }),
     });
     more.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::super::model::Places;
+    use super::super::tests::parts;
+    use super::*;
+
+    #[test]
+    fn the_smallest_size_is_found_where_larger_ones_are_worse() {
+        for (largest, from, to) in [(90, 58, 67), (90, 88, 90), (60, 5, 8), (7, 3, 3), (6_000, 400, 3_000)] {
+            let tries = Cell::new(0);
+            let holds = |size: u32| {
+                tries.set(tries.get() + 1);
+                (from..=to).contains(&size)
+            };
+            assert_eq!(first_of_some(largest, holds), Some(from), "{from} to {to} of {largest}");
+            assert!(tries.get() <= 50, "{} tries for {from} to {to} of {largest}", tries.get());
+        }
+        for largest in [0, 1, 90, u32::MAX] {
+            assert_eq!(first_of_some(largest, |_| false), None, "{largest}");
+            assert_eq!(first(largest, |_| true), first_of_some(largest, |_| true), "{largest}");
+        }
+    }
+
+    /// No sum of them wraps around.
+    #[test]
+    fn as_many_workers_as_can_be_written_are_no_reason_to_stop() {
+        let parts = parts(ResourceKind::WorkerPool, 500.0, 2, 200.0, 20_000.0, 4);
+        let mut model = Model::of(&parts);
+        let places = model.places.take();
+        model.places = places.map(|places| Places { count: u32::MAX - 1, ..places });
+        let way = workers(&model).into_iter().next().expect("the pool");
+        let most = Change::Workers { name: "app".into(), workers: u32::MAX };
+        assert_eq!((way.change)(way.sizes), most);
+    }
 }

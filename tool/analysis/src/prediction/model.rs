@@ -284,7 +284,7 @@ impl Model {
         places.delay_us = held_us;
         let reached = |model: &mut Self, delay_us: f64| {
             model.places = Some(Places { delay_us, ..places.clone() });
-            model.confined().map_or(f64::INFINITY, |rates| rates.limit_per_s())
+            model.places_limit_per_s().unwrap_or(f64::INFINITY)
         };
         if reached(self, 0.0) < max {
             self.tiers.iter_mut().for_each(|tier| tier.inside = false);
@@ -320,6 +320,14 @@ impl Model {
             }
         }
         (queues, delay_us)
+    }
+
+    /// The limit of [`Self::confined`], without the rates below it.
+    fn places_limit_per_s(&self) -> Option<f64> {
+        let places = self.places.as_ref()?;
+        let (inside, delay_us) = self.stations(true);
+        let inside = Rates::joined(&inside);
+        Some(served_per_s(inside.as_ref(), places.delay_us + delay_us, places.count))
     }
 
     /// The places with all that is inside.

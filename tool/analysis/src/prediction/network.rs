@@ -204,11 +204,13 @@ fn mean_rate(rates: &Rates, delay_s: f64, users: u32) -> f64 {
     }
     let (mut total, mut served) = (1.0, rates.at(low));
     let mut weight = 1.0;
+    // Of figures that no system has, weights may be no numbers: they would be summed for every user.
+    let is_done = |weight: f64| weight < NEGLIGIBLE || !weight.is_finite();
     for inside in low..users {
         weight *= growth(inside);
         total += weight;
         served += weight * rates.at(inside + 1);
-        if weight < NEGLIGIBLE {
+        if is_done(weight) {
             break;
         }
     }
@@ -217,7 +219,7 @@ fn mean_rate(rates: &Rates, delay_s: f64, users: u32) -> f64 {
         weight /= growth(inside);
         total += weight;
         served += weight * rates.at(inside);
-        if weight < NEGLIGIBLE {
+        if is_done(weight) {
             break;
         }
     }
@@ -347,6 +349,13 @@ mod tests {
         let rates = Rates::joined(&[Rates::of_servers(2e6, 1.0, 128), slowed(1e6, 0.02)]).expect("stations");
         near(served_per_s(Some(&rates), 0.0, 100), 0.5, 1e-6);
         near(served_per_s(Some(&rates), 0.0, 1_000), 0.5, 1e-6);
+    }
+
+    /// The sum would take minutes, and come to nothing.
+    #[test]
+    fn what_is_no_number_is_not_summed_for_every_user() {
+        let rates = Rates::of_servers(f64::NAN, 1.0, 128);
+        assert!(served_per_s(Some(&rates), 1e6, u32::MAX).is_nan());
     }
 
     /// Half a server is one that takes twice as long.

@@ -1,6 +1,6 @@
 //! What models say, with what is drawn carried through: the curve, N*, what limits, what a tenth less brings.
 
-use super::change::{Change, demands, scale};
+use super::change::{Change, demands, refuse_shorter, scale, shared_devices};
 use super::draw::{self, Irregularity};
 use super::mix;
 use super::model::Model;
@@ -60,6 +60,7 @@ impl Drawn {
         let mut before = slowdown::model(parts, shape);
         let fit = irregularity(&before, parts);
         before.irregularity = fit.mean();
+        refuse_shorter(&before, parts, changes)?;
         let after = changed(&before, parts, changes)?;
         let (mut models, mut pairs) = (Vec::new(), Vec::new());
         for _ in 0..DRAWS {
@@ -215,10 +216,14 @@ pub(super) fn sensitivity(model: &Model) -> Vec<Sensitivity> {
 /// A model that misses the steps by less than this is not worth a caution.
 const MISSES: f64 = 0.05;
 
+/// The farthest that a prediction was held against a changed server (`docs/predict.md`): so many times the measured throughput.
+const FAR: f64 = 4.0;
+
 pub(super) fn cautions(run: &Run, question: &Question, drawn: &Drawn, parts: &Parts) -> Vec<Caution> {
     let max = parts.throughput_max_per_s.value;
     let mut all = Vec::new();
-    if drawn.solved.after.throughput_max_per_s() > BEYOND * max {
+    let after_per_s = drawn.solved.after.throughput_max_per_s();
+    if after_per_s > BEYOND * max {
         all.push(Caution::BeyondThroughput { measured_per_s: max });
     }
     if question.users.is_some_and(|users| users > most(parts)) {
@@ -237,9 +242,18 @@ pub(super) fn cautions(run: &Run, question: &Question, drawn: &Drawn, parts: &Pa
     if limits.first().is_some_and(|limit| matches!(limit.identity, Some(Identity::Host { .. }))) {
         all.push(Caution::SharedWithLoad);
     }
-    all.extend(question.changes.iter().filter_map(|change| of_change(change, drawn)));
-    if question.changes.len() > 1 {
-        all.push(Caution::SeveralChanges { changes: question.changes.len() as u32 });
+    for caution in question.changes.iter().filter_map(|change| of_change(change, drawn)) {
+        // Servers of several tiers may be added where the same disks are shared.
+        if !all.contains(&caution) {
+            all.push(caution);
+        }
+    }
+    let (changes, times) = (question.changes.len() as u32, after_per_s / max);
+    if changes > 1 {
+        all.push(Caution::SeveralChanges { changes });
+    }
+    if changes > 1 && times > FAR && times.is_finite() {
+        all.push(Caution::FarBeyond { changes, times });
     }
     all.extend(question.changes.iter().flat_map(|change| of_mix(change, drawn, parts)));
     if run.requests.len() > 1 && !question.changes.iter().any(Change::is_of_mix) {
@@ -268,6 +282,10 @@ fn of_change(change: &Change, drawn: &Drawn) -> Option<Caution> {
         }
         Change::Think { .. } => Some(Caution::OtherThinkTime),
         Change::UpstreamDelay { name, .. } => Some(Caution::OneCall { name: name.clone() }),
+        Change::AddServer { name, .. } => {
+            let demands = shared_devices(&drawn.before, name.as_deref());
+            (!demands.is_empty()).then_some(Caution::SharedDevices { demands })
+        }
         _ => None,
     }
 }

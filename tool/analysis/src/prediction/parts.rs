@@ -4,6 +4,7 @@ use crate::counters::{Role, ServerAddress};
 use crate::laws::lost_in_failures;
 use crate::prediction::Refusal;
 use crate::prediction::kinds::{KindPart, kinds};
+use crate::prediction::solved::USERS_MAX;
 use crate::run::{HostName, Identity, NodeKind, Processes, Resource, ResourceKind, Run, Step, Unit};
 use crate::statistics::{NORMAL_95, t_95};
 use crate::thresholds::{LOADED, NEGLIGIBLE_US};
@@ -97,8 +98,10 @@ impl Parts {
     /// Reads them from a run that a model can stand for.
     pub(super) fn of(run: &Run) -> Result<Self, Refusal> {
         let verdict = &run.verdict;
-        let steps: Vec<&Step> =
-            run.steps.iter().filter(|step| step.steady && step.throughput_per_s > 0.0).collect();
+        // An edited file may have numbers of users and of places that no run has: nobody, or more than can be counted up to.
+        let is_number = |of: u32| (1..=USERS_MAX).contains(&of);
+        let is_known = |step: &&Step| step.steady && step.throughput_per_s > 0.0 && is_number(step.users);
+        let steps: Vec<&Step> = run.steps.iter().filter(is_known).collect();
         refuse(run, &steps)?;
         let first = steps.first().ok_or(Refusal::TooFewSteps)?;
         let holder = verdict.bottleneck.identity.clone();
@@ -121,7 +124,7 @@ impl Parts {
             kind: verdict.bottleneck.kind,
             behind: behind(run, holder.as_ref()),
             holder,
-            at_a_time: verdict.bottleneck.at_a_time,
+            at_a_time: verdict.bottleneck.at_a_time.filter(|places| is_number(*places)),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CORES_MIN, Names, Sampled, ThreadsSeen, Tier, off_cpu, tier_profile};
+use super::{CORES_MIN, Names, Sampled, ThreadsSeen, Tier, is_kernel_unnamed, off_cpu, tier_profile};
 use crate::run::{
     Bottleneck, HostName, Identity, OffCpu, OffCpuTrouble, Processes, Profile, ProfileTrouble, TierProfile,
 };
@@ -27,12 +27,14 @@ pub struct HostProfile {
 impl HostProfile {
     /// What samples and looks at threads come to.
     pub fn new(sampled: &Sampled, tiers: &[Tier], names: &Names, threads: Option<&ThreadsSeen>) -> Self {
+        let told: Vec<TierProfile> = tiers.iter().map(|tier| tier_profile(sampled, tier, names)).collect();
+        let unnamed = is_without_kernel_names(&told).then_some(ProfileTrouble::KernelUnnamed);
         Self {
             elapsed_s: sampled.elapsed_s,
             hertz: sampled.hertz,
             by_thread: sampled.by_thread,
-            tiers: tiers.iter().map(|tier| tier_profile(sampled, tier, names)).collect(),
-            troubles: sampled.troubles.clone(),
+            troubles: sampled.troubles.iter().cloned().chain(unnamed).collect(),
+            tiers: told,
             off_cpu: threads.map(|seen| off_cpu::off_cpu(seen, tiers)),
         }
     }
@@ -60,6 +62,12 @@ impl HostProfile {
         }
         self
     }
+}
+
+/// Whether the kernel was seen, and no name of it is known.
+fn is_without_kernel_names(tiers: &[TierProfile]) -> bool {
+    let in_kernel = || tiers.iter().flat_map(|tier| &tier.functions).filter(|function| function.kernel);
+    in_kernel().next().is_some() && in_kernel().all(is_kernel_unnamed)
 }
 
 /// The profile that several hosts make: of each tier that takes enough processor time, of the busiest, and of the holder of

@@ -75,7 +75,7 @@ fn tier_off_cpu(tier: &Tier, seen: &TierSeen, looks: u64) -> TierOffCpu {
     let awake: u64 = awake.map(|(_, samples)| samples).sum();
     let mut waits = waits(seen, of_all);
     let rare = waits.split_off(waits.len().min(WAITS_MAX));
-    let (functions, stacks) = stacks(seen);
+    let (functions, stacks, stacks_left_out) = stacks(seen);
     TierOffCpu {
         processes: tier.processes.clone(),
         threads: if looks == 0 { 0.0 } else { seen.threads as f64 / looks as f64 },
@@ -85,6 +85,7 @@ fn tier_off_cpu(tier: &Tier, seen: &TierSeen, looks: u64) -> TierOffCpu {
         left_out: rare.iter().map(|wait| wait.samples).sum(),
         functions,
         stacks,
+        stacks_left_out,
     }
 }
 
@@ -106,14 +107,14 @@ fn waits(seen: &TierSeen, of_all: impl Fn(u64) -> f64) -> Vec<Wait> {
     waits
 }
 
-/// The kernel's stacks of the threads that slept, the outermost function first.
-fn stacks(seen: &TierSeen) -> (Vec<Function>, Vec<Stack>) {
+/// The kernel's stacks of the threads that slept, the outermost function first, and how many samples are in those that are too
+/// many.
+fn stacks(seen: &TierSeen) -> (Vec<Function>, Vec<Stack>, u64) {
     let mut folded = BTreeMap::<Vec<Function>, u64>::new();
     for (thread, samples) in seen.seen.iter().filter(|(thread, _)| !thread.stack.is_empty()) {
         *folded.entry(thread.stack.iter().rev().cloned().collect()).or_default() += samples;
     }
-    let (functions, stacks, _) = interned(&folded);
-    (functions, stacks)
+    interned(&folded)
 }
 
 #[cfg(test)]
@@ -169,6 +170,18 @@ mod tests {
         assert!(!wait(RunState::Sleeping, "connect").may_be_idle());
         assert!(!wait(RunState::Uninterruptible, "read").may_be_idle());
         assert!(!wait(RunState::Running, "read").may_be_idle());
+    }
+
+    #[test]
+    fn stacks_that_are_too_many_are_counted() {
+        let seen_twice = |number: u32| (asleep("futex", "", &[number.to_string().as_str()]), 2);
+        let seen = (0..2_500).map(seen_twice).collect();
+        let tiers = vec![TierSeen { threads: 5_000, seen }];
+        let told = off_cpu(&ThreadsSeen { looks: 10, tiers, ..ThreadsSeen::default() }, &[Tier::default()]);
+        let [tier] = &told.tiers[..] else { panic!("one tier: {told:?}") };
+        let kept: u64 = tier.stacks.iter().map(|stack| stack.samples).sum();
+        assert_eq!((tier.stacks.len(), tier.stacks_left_out), (super::super::STACKS_MAX, 1_000));
+        assert_eq!(kept + tier.stacks_left_out, tier.samples, "none is forgotten");
     }
 
     #[test]

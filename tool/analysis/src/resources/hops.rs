@@ -23,7 +23,7 @@ impl GroupKey {
     }
 }
 
-/// Connections that carry one request each are replaced all the time: over a step, at least this share of those open at
+/// Connections that carry one request each are replaced all the time: over a measurement, at least this share of those open at
 /// a time are new. Then a connection that is open has a request.
 const REPLACED: f64 = 0.5;
 
@@ -163,10 +163,16 @@ struct Sum {
 type Key = (Option<GroupKey>, Option<ServerAddress>);
 
 pub(super) fn hops(samples: &[&Counters]) -> Hops {
-    let processes = samples.iter().flat_map(|sample| &sample.processes);
+    of_windows(&[samples.to_vec()])
+}
+
+/// Requests outstanding during several windows of one number of users. Each look counts as much as any other.
+pub(super) fn of_windows(windows: &[Vec<&Counters>]) -> Hops {
+    let samples = || windows.iter().flatten().copied();
+    let processes = samples().flat_map(|sample| &sample.processes);
     let names: BTreeMap<u32, GroupKey> =
         processes.map(|process| (process.pid, GroupKey::of(process))).collect();
-    let looks: Vec<&Vec<Hop>> = samples.iter().filter_map(|sample| sample.hops.as_ref()).collect();
+    let looks: Vec<&Vec<Hop>> = samples().filter_map(|sample| sample.hops.as_ref()).collect();
     let owners = owners(looks.iter().copied().flatten(), &names);
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for hop in looks.iter().copied().flatten() {
@@ -187,9 +193,9 @@ pub(super) fn hops(samples: &[&Counters]) -> Hops {
         sum.unclear += hop.unclear;
         sum.translation_unread |= hop.translation_unread;
     }
-    let count = looks.len().max(1) as f64;
+    let count = (looks.len().max(1) as f64, windows.len().max(1) as f64);
     let tiers = sums.into_iter().filter_map(|((server, _), sum)| mean(server, sum, count));
-    let left_out = samples.iter().map(|sample| LeftOut::of(sample)).fold(None, LeftOut::worse);
+    let left_out = samples().map(LeftOut::of).fold(None, LeftOut::worse);
     Hops { looks: looks.len(), tiers: tiers.collect(), left_out }
 }
 
@@ -207,9 +213,10 @@ fn owners<'a>(
     all.into_iter().filter_map(|(address, of)| Some((address, of.into_iter().next()?))).collect()
 }
 
-fn mean(server: Option<GroupKey>, sum: Sum, looks: f64) -> Option<HopUse> {
+/// The mean over so many looks, made in so many windows.
+fn mean(server: Option<GroupKey>, sum: Sum, (looks, windows): (f64, f64)) -> Option<HopUse> {
     let connections = sum.connections as f64 / looks;
-    let one_request_each = sum.opened as f64 >= (REPLACED * connections).max(1.0);
+    let one_request_each = sum.opened as f64 >= (REPLACED * connections).max(1.0) * windows;
     let unclear = sum.unclear as f64 / looks;
     let (held, unclear) = if one_request_each { (unclear, 0.0) } else { (0.0, unclear) };
     Some(HopUse {
@@ -268,6 +275,18 @@ mod tests {
         assert_eq!(app.callers, [GroupKey::of(&process(1, "nginx", Role::Server))]);
         assert_eq!((app.held, app.unread, app.outstanding()), (4.0, 1.5, 5.5));
         assert_eq!((remote.server.as_ref(), remote.held), (None, 4.0));
+    }
+
+    #[test]
+    fn looks_of_several_measurements_count_alike_and_opened_connections_for_each() {
+        let held = |held, opened| look(Some(vec![hop(81, Some(2), held, 3, opened)]));
+        let [few, many] = [[held(1, 2), held(1, 0)], [held(4, 2), held(6, 0)]];
+        let windows = [few.iter().collect::<Vec<_>>(), many.iter().collect()];
+        let found = of_windows(&windows);
+        let app = &found.tiers[0];
+        assert_eq!((found.looks, app.connections, app.held, app.unclear), (4, 7.0, 3.0, 3.0));
+        let as_one = of_windows(&[windows.concat()]);
+        assert_eq!(as_one.tiers[0].unclear, 0.0, "four of seven were opened anew, but in twice the time");
     }
 
     #[test]

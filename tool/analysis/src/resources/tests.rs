@@ -1,5 +1,5 @@
 use super::*;
-use crate::counters::{Cpu, Process, Thread};
+use crate::counters::{Cpu, Hop, Process, ServerAddress, Thread};
 
 fn worker(pid: u32, started_ticks: u64, cpu_us: u64) -> Process {
     Process {
@@ -43,6 +43,30 @@ fn shares_come_from_the_samples_inside_the_window() {
 fn a_window_shorter_than_the_samples_takes_those_around_it() {
     let samples = [sample(0, vec![worker(1, 5, 0)]), sample(1_000_000, vec![worker(1, 5, 600_000)])];
     close(of_counters(&samples, (400_000, 500_000)).groups[0].cores, 0.6);
+}
+
+#[test]
+fn hops_are_of_all_windows_where_rates_are_of_one() {
+    let address = ServerAddress::Tcp { address: ([127, 0, 0, 1], 80).into() };
+    let at = |at_us, cpu_us, held| {
+        let empty = Hop::without_connections(address.clone());
+        let hop = Hop { server: Some(1), connections: 4, held, ..empty };
+        Counters { hops: Some(vec![hop]), ..sample(at_us, vec![worker(1, 5, cpu_us)]) }
+    };
+    let samples = [
+        at(0, 0, 1),
+        at(1_000_000, 500_000, 1),
+        at(5_000_000, 600_000, 4),
+        at(10_000_000, 9_000_000, 3),
+        at(11_000_000, 9_900_000, 3),
+    ];
+    let windows = [(0, 1_000_000), (10_000_000, 11_000_000)];
+    let of_one = of_counters(&samples, windows[0]);
+    assert_eq!((of_one.hops.looks, of_one.hops.tiers[0].held), (2, 1.0));
+    let found = of_one.clone().with_hops(&windows, |_| samples.to_vec());
+    close(found.groups[0].cores, 0.5);
+    assert_eq!((found.hops.looks, found.hops.tiers[0].held), (4, 2.0));
+    assert_eq!(of_one.clone().with_hops(&windows[..1], |_| samples.to_vec()), of_one);
 }
 
 #[test]

@@ -140,6 +140,8 @@ pub enum LeftAloneReason {
     Elsewhere,
     /// It has ended.
     Ended,
+    /// It started or ended processes meanwhile, so that not all of it was slowed.
+    ProcessesChanged,
     /// The system did not allow it.
     NotAllowed,
     /// Somebody else changed its limit meanwhile, or another run of nstar is lowering it.

@@ -57,6 +57,9 @@ pub struct TierOffCpu {
     /// The kernel's stacks of threads that slept, most frequent first; none where they may not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
+    /// Times of looking at a thread whose stack was too rare to be kept.
+    #[serde(default, skip_serializing_if = "super::profile::is_zero")]
+    pub stacks_left_out: u64,
 }
 
 /// Shares below this are not worth a word in a sentence.

@@ -158,6 +158,8 @@ pub enum ProfileTrouble {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         paranoid: Option<i32>,
     },
+    /// The kernel hides from this user where its functions are, so that all of them are one, which has no name.
+    KernelUnnamed,
     /// The kernel cannot sample at all.
     Unavailable {
         /// The error number.
@@ -167,6 +169,13 @@ pub enum ProfileTrouble {
     TooManyThreads {
         /// How many.
         left_out: u64,
+    },
+    /// Processors that could not be sampled, because this user may lock no more memory for their samples.
+    NoRoom {
+        /// How many.
+        left_out: u32,
+        /// Of how many.
+        of: u32,
     },
     /// Samples that the kernel had no room for.
     Lost {

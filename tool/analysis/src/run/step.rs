@@ -208,6 +208,9 @@ pub struct Measurement {
     /// The measured parts of all measurements, also of those that were not steady: where threads wait is seen whether or not
     /// throughput settled. Empty where there is only one.
     pub windows: Vec<(u64, u64)>,
+    /// The measured parts of those measurements that the figures are of: of the steady ones, or of all where none was. Empty
+    /// where there is only one measurement.
+    pub counted: Vec<(u64, u64)>,
     /// Batches the throughput's interval was made from; 0 without one.
     pub batches: usize,
     /// Degrees of freedom of the throughput's interval where that is not one less than the batches; 0 elsewhere.
@@ -256,6 +259,11 @@ impl Measurement {
     /// The measured parts of all measurements.
     pub fn all_windows(&self) -> Vec<(u64, u64)> {
         if self.windows.is_empty() { vec![self.window] } else { self.windows.clone() }
+    }
+
+    /// The measured parts of those measurements that the figures are of.
+    pub fn counted_windows(&self) -> Vec<(u64, u64)> {
+        if self.counted.is_empty() { vec![self.window] } else { self.counted.clone() }
     }
 }
 

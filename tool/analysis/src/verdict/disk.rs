@@ -1,12 +1,14 @@
 //! Block devices.
 //!
 //! A device that is always busy may still serve more at once, so a busy share alone proves nothing:
-//! requests must queue, the server must be what they come from, and something must wait for them.
+//! requests must queue, the server must be what they come from, and something must wait for them. Several under way are no
+//! queue where they take no longer than one by one.
 
 use super::curve::Curve;
-use super::finding::{DIRECT, Finding, INDIRECT};
+use super::finding::{DIRECT, EITHER, Finding, INDIRECT};
+use super::waiting::{held_by, served_by};
 use crate::resources::{DiskUse, Group, HostUse};
-use crate::run::{DeviceEvidence as Seen, HostName, Identity, ResourceKind, Step};
+use crate::run::{DeviceEvidence as Seen, HostName, Identity, Probability, ResourceKind, Step};
 use crate::thresholds::{FULL, NOT_BUSY};
 
 /// The device is the tiers' own if they cause this share of its bytes.
@@ -29,6 +31,22 @@ const FLUSH_WAITING_THREAD: f64 = 0.7;
 /// A busy share is weaker evidence than processor time.
 const WEAKER_THAN_CPU_TIME: f64 = 0.05;
 
+/// With so many requests under way or more, on average, they queue, or the device serves them side by side.
+const SEVERAL: f64 = 1.5;
+
+/// Requests that take less than this many times as long as one by one do not queue.
+const QUEUED: f64 = 1.5;
+
+/// Flushes that take this share of the time may be what is waited for. One serves all that wait for it, so how long it takes
+/// does not tell whether they queue.
+const FLUSHES: f64 = 0.1;
+
+/// A light load that has at most so many under way while the device is busy asks for one after the other.
+const ONE_BY_ONE: f64 = 1.5;
+
+/// With fewer requests a second it is not known how long they take.
+const COUNTED_PER_S: f64 = 1.0;
+
 /// Where fewer threads than this wait for a disk, on average, requests do not.
 const HARDLY_AWAITED: f64 = 0.1;
 
@@ -44,7 +62,6 @@ type Named<'a> = (&'a str, &'a HostName);
 fn of_device(curve: &Curve, at: Named<'_>) -> Option<Finding> {
     let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, at).map(read));
     let (busy, in_flight) = (mean(|disk| disk.busy)?, mean(|disk| disk.in_flight)?);
-    let work = |disk: &DiskUse| disk.reads_per_s + disk.writes_per_s + disk.flushes_per_s;
     let in_turn = waits_in_turn(curve, at.1);
     let follows = curve.follows_load(|step| device(step, at).map(work));
     let waiting = waiting_thread(curve, at.1);
@@ -59,25 +76,59 @@ fn of_device(curve: &Curve, at: Named<'_>) -> Option<Finding> {
     if !(follows || in_turn) || !(queueing || flushing) || (foreign && waiting < WAITING_THREAD) {
         return None;
     }
-    let sure = follows && queueing && !foreign && ours.is_some() && in_flight >= 1.5;
-    let confidence = if sure { DIRECT } else { INDIRECT };
+    let several = in_flight >= SEVERAL;
+    let sure = follows && queueing && !foreign && ours.is_some() && several;
+    let flushes = mean(|disk| disk.flush)? >= FLUSHES;
+    let no_queue = if follows && queueing && several && !flushes { side_by_side(curve, at) } else { None };
+    let finding = if no_queue.is_some() {
+        or_workers(curve)
+    } else {
+        Finding::new(ResourceKind::Disk, if sure { DIRECT } else { INDIRECT })
+    };
+    let weaker = if queueing && no_queue.is_none() { WEAKER_THAN_CPU_TIME } else { 1.0 - NOT_BUSY };
     let demand = curve.demand_us(|step| device(step, at).map(|disk| disk.busy));
     let disk = Identity::Disk { name: at.0.to_owned(), on: at.1.clone() };
-    let finding = Finding::new(ResourceKind::Disk, confidence)
-        .held_by(disk.clone())
-        .about([disk])
-        .busy(busy)
-        .weaker_by(if queueing { WEAKER_THAN_CPU_TIME } else { 1.0 - NOT_BUSY })
-        .demanding(demand)
-        .seeing(Seen::DiskBusy {
-            disk: at.0.to_owned(),
-            busy,
-            in_flight,
-            users: curve.star_users(),
-            demand_us: demand.unwrap_or(0.0),
-        });
+    let finding =
+        finding.held_by(disk.clone()).about([disk]).busy(busy).weaker_by(weaker).demanding(demand).seeing(
+            Seen::DiskBusy {
+                disk: at.0.to_owned(),
+                busy,
+                in_flight,
+                users: curve.star_users(),
+                demand_us: demand.unwrap_or(0.0),
+            },
+        );
     let finding = with_details(curve, at, finding, ours);
+    let finding = no_queue.into_iter().fold(finding, Finding::seeing);
     Some(if follows { finding } else { finding.seeing(Seen::SharedWrites) })
+}
+
+/// A device that is always busy, or as many workers as keep it so: it may serve more of them at a time.
+fn or_workers(curve: &Curve) -> Finding {
+    let [of_disk, of_workers] = EITHER.map(Probability::new);
+    let workers = held_by(served_by(curve), Finding::new(ResourceKind::WorkerPool, of_workers));
+    Finding::new(ResourceKind::Disk, of_disk).or(workers.explanation(of_workers.share()))
+}
+
+/// Evidence that requests take about as long on the plateau as under a light load that asks for one after the other: the device
+/// serves them side by side. `None` where that is not so, or not known.
+fn side_by_side(curve: &Curve, at: Named<'_>) -> Option<Seen> {
+    let low = curve.low()?;
+    let light = device(low, at).filter(|disk| disk.in_flight <= ONE_BY_ONE * disk.busy)?;
+    let light_us = took_us(light)?;
+    let full_us = curve.plateau().filter_map(|step| took_us(device(step, at)?)).max_by(f64::total_cmp)?;
+    (full_us < QUEUED * light_us).then_some(Seen::DiskServesSeveral { users: low.users, light_us, full_us })
+}
+
+/// How long a read, a write or a flush took, microseconds (Little's law); `None` if there were next to none.
+fn took_us(disk: &DiskUse) -> Option<f64> {
+    let per_s = work(disk);
+    (per_s >= COUNTED_PER_S && disk.in_flight > 0.0).then(|| disk.in_flight / per_s * 1e6)
+}
+
+/// Reads, writes and flushes per second.
+fn work(disk: &DiskUse) -> f64 {
+    disk.reads_per_s + disk.writes_per_s + disk.flushes_per_s
 }
 
 fn with_details(curve: &Curve, at: Named<'_>, finding: Finding, ours: Option<f64>) -> Finding {
@@ -127,7 +178,6 @@ pub(super) fn is_of_others(curve: &Curve, resource: &Identity) -> bool {
     let waiting = |step: &Step| tiers_on(step, on).map(|group| group.found_disk_waiting).sum::<f64>();
     let awaited = curve.mean(|step| Some(waiting(step))).unwrap_or(1.0);
     let is_unread = |step: &Step| tiers_on(step, on).any(|group| group.disk_bytes_per_s.is_none());
-    let work = |disk: &DiskUse| disk.reads_per_s + disk.writes_per_s + disk.flushes_per_s;
     awaited < HARDLY_AWAITED
         && !curve.steps().iter().any(is_unread)
         && our_share(curve, at).is_some_and(|share| share < OURS)
@@ -143,7 +193,7 @@ pub(super) fn pressure(curve: &Curve, on: &HostName) -> f64 {
     of_host(curve, on, |host| host.io_pressure)
 }
 
-fn tiers_on<'a>(step: &'a Step, on: &HostName) -> impl Iterator<Item = &'a Group> {
+pub(super) fn tiers_on<'a>(step: &'a Step, on: &HostName) -> impl Iterator<Item = &'a Group> {
     step.usage.tiers().filter(move |group| group.machine == *on)
 }
 

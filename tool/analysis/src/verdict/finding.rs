@@ -22,7 +22,7 @@ pub(super) const EITHER: [f64; 2] = [0.48, 0.45];
 const LESS_SURE: f64 = 1.0 / 3.0;
 
 /// No verdict is surer: there may always be something that nobody thought of.
-pub(super) const SUREST: f64 = 0.98;
+pub(crate) const SUREST: f64 = 0.98;
 
 /// Less probable explanations are not told of.
 const TOLD: f64 = 0.01;

@@ -40,7 +40,7 @@ const ONE_EACH: f64 = 1.5;
 /// Connections of which this share is opened anew between two looks are no pool, which keeps them.
 const REPLACED: f64 = 0.2;
 
-/// How the names of proxies begin, which limit connections that they do not keep as well.
+/// How the names of proxies begin, which are told how many connections they may have, whether they keep them or not.
 const PROXIES: [&str; 6] = ["haproxy", "nginx", "envoy", "traefik", "caddy", "varnish"];
 
 /// How the names of databases, and of their proxies, begin: a session of one may be held for the whole of a request.
@@ -59,7 +59,8 @@ const ALL_SEEN: f64 = 0.9;
 /// Threads of one name that do less of a tier's work than this are beside it.
 const MOST_OF_THE_WORK: f64 = 0.5;
 
-/// A limit in front of connections that are opened as needed looks like their pool, and is rarer.
+/// A limit in front of connections that are opened as needed looks like their pool. It is rarer with proxies and with clients of
+/// databases, which limit connections themselves.
 const LIMITED_IN_FRONT: f64 = 0.08;
 
 /// Where it was not seen at which tier requests queue, a pool is about as often one of connections as one of workers, and
@@ -98,7 +99,7 @@ impl Queue {
     /// The processes at which requests queue, where those are observed.
     pub(super) fn tier(&self) -> Option<Processes> {
         match &self.at {
-            Place::Tier(of) | Place::Connections(of) => Some(of.clone()),
+            Place::Tier(of) | Place::Connections { of, .. } => Some(of.clone()),
             Place::Upstream(_) => None,
         }
     }
@@ -109,8 +110,9 @@ impl Queue {
 pub(super) enum Place {
     /// In front of, or inside, these processes.
     Tier(Processes),
-    /// At these processes, for one of their connections to the tier behind.
-    Connections(Processes),
+    /// At these processes, for one of their connections to the tier behind or for one of as many workers that use one each. The
+    /// odds say how probable either is.
+    Connections { of: Processes, odds: [f64; 2] },
     /// Behind an address that is not observed.
     Upstream(Identity),
 }
@@ -123,24 +125,26 @@ pub(super) fn behind(curve: &Curve) -> Option<Finding> {
     let Queue { at, evidence, .. } = queue(curve)?;
     let finding = match at {
         Place::Tier(_) => return None,
-        Place::Connections(of) => connection_pool(curve, of, &evidence),
+        Place::Connections { of, odds } => connection_pool(of, odds),
         Place::Upstream(upstream) => Finding::new(ResourceKind::Upstream, INDIRECT).held_by(upstream),
     };
     Some(evidence.into_iter().fold(finding, Finding::seeing))
 }
 
-/// Connections that are all in use while the tier behind has room. Where each thread has one of its own, the threads are as full.
-fn connection_pool(curve: &Curve, of: Processes, evidence: &[Seen]) -> Finding {
-    let in_use = evidence.iter().find_map(|seen| match seen {
-        Seen::ConnectionsInUse { connections, .. } => Some(*connections),
-        _ => None,
-    });
-    let a_thread_each = in_use.is_some_and(|connections| has_a_thread_each(curve, &of, connections));
-    let [probability, of_workers] = if a_thread_each { EITHER } else { [INDIRECT.share(), LIMITED_IN_FRONT] };
+/// Connections that are all in use while the tier behind has room, or as many workers that use one each.
+fn connection_pool(of: Processes, [of_connections, of_workers]: [f64; 2]) -> Finding {
     let holder = Identity::Processes(of);
     let workers = Finding::new(ResourceKind::WorkerPool, INDIRECT).held_by(holder.clone());
-    let pool = Finding::new(ResourceKind::ConnectionPool, Probability::new(probability)).held_by(holder);
+    let pool = Finding::new(ResourceKind::ConnectionPool, Probability::new(of_connections)).held_by(holder);
     pool.or(workers.explanation(of_workers))
+}
+
+/// How probable it is that connections which are all in use are too few, and that workers are too few, each of which uses one for
+/// nearly all of its time. Both look alike, but programs of some kinds are known to limit their connections.
+fn connections_or_workers(curve: &Curve, of: &Processes, hop: &HopUse) -> [f64; 2] {
+    let are_limited = is_proxy(&of.name) || keeps_sessions(hop);
+    let are_too_few = are_limited && !has_a_thread_each(curve, of, hop.connections);
+    if are_too_few { [INDIRECT.share(), LIMITED_IN_FRONT] } else { EITHER }
 }
 
 /// Whether processes have about as many threads of one name as that, whatever the load: each may have a connection of its own.
@@ -228,7 +232,8 @@ pub(super) fn unaccepted(curve: &Curve) -> f64 {
 }
 
 /// How far it looks as if the requests that are served at a time, so many of them, were limited by as many connections to a
-/// tier behind, 0 to 1: by how much of the time these are in use. Where all are, [`behind`] says so.
+/// tier behind, 0 to 1: by how much of the time these are in use, and at most as far as if all were. Where all are, [`behind`]
+/// says so.
 pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
     let Some((steps, queue)) = Compared::new(curve).zip(queue(curve)) else {
         return if has_tiers_behind(curve) { UNSEEN } else { 0.0 };
@@ -243,7 +248,9 @@ pub(super) fn by_connections(curve: &Curve, at_a_time: u32) -> f64 {
     let called = called.filter(|hop| same(steps.few, hop).is_some_and(as_many));
     let share = called.map(|hop| {
         let in_use = steps.in_use(hop, curve.star_users().min(steps.few.users));
-        let share = ((in_use - HARDLY_IN_USE) / (IN_USE - HARDLY_IN_USE)).clamp(0.0, 1.0);
+        let [of_connections, of_workers] = connections_or_workers(curve, &of, hop);
+        let where_all_are = of_connections / (of_connections + of_workers);
+        let share = where_all_are * ((in_use - HARDLY_IN_USE) / (IN_USE - HARDLY_IN_USE)).clamp(0.0, 1.0);
         let may_be_held = in_use >= ANY_IN_USE
             && keeps_sessions(hop)
             && !has_a_thread_each(curve, &of, f64::from(at_a_time));
@@ -292,8 +299,11 @@ pub(super) fn held_at_front<'a>(steps: impl Iterator<Item = &'a Step>) -> Option
 
 /// Whether connections are opened for a request or a few, and not kept. Proxies limit how many of those there are as well.
 fn is_opened_anew(hop: &HopUse, caller: &GroupKey) -> bool {
-    let is_proxy = PROXIES.iter().any(|name| caller.name.starts_with(name));
-    hop.replaced >= REPLACED && !is_proxy
+    hop.replaced >= REPLACED && !is_proxy(&caller.name)
+}
+
+fn is_proxy(name: &str) -> bool {
+    PROXIES.iter().any(|proxy| name.starts_with(proxy))
 }
 
 /// Whether these are sessions of a database, which one request may hold while it does something else.
@@ -457,7 +467,7 @@ impl<'a> Compared<'a> {
         match (full.next(), full.next()) {
             (Some(hop), None) => self.behind_full(at, hop),
             (Some(_), Some(_)) => None,
-            (None, _) => match called.iter().find(|hop| may_be_in_use(hop)) {
+            (None, _) => match called.iter().find(|hop| may_be_in_use(hop) || self.is_shared(hop)) {
                 Some(hop) if !self.mostly_unread(at) => self.not_told(at, hop),
                 _ => Some(Behind::Nothing),
             },
@@ -489,6 +499,17 @@ impl<'a> Compared<'a> {
             () if shared => None,
             () => Some(Behind::Connections(hop)),
         }
+    }
+
+    /// Whether a single connection carries several requests at a time, so that it tells nothing which end sent last: by the time
+    /// that requests of few users spend behind it, more are there at a time than could pass one by one (Little's law).
+    fn is_shared(&self, hop: &HopUse) -> bool {
+        let there = |step: &Step| same(step, hop).map_or(0.0, HopUse::outstanding);
+        let served = |step: &Step| self.curve.maximum().0 * there(step) / step.throughput_per_s;
+        // The looks at one step may all meet a busy moment, and hardly those at two.
+        let lightest: Vec<&Step> = self.curve.steps().iter().filter(is_looked_at).take(2).collect();
+        let several = lightest.len() > 1 && lightest.into_iter().all(|step| served(step) > ONE_EACH);
+        several && hop.connections < ONE_EACH
     }
 
     /// How the requests at a hop grew. If nobody saw it with few users, it may have had all that were under way.
@@ -566,7 +587,8 @@ impl<'a> Compared<'a> {
         };
         let queue = self.requests_queue(Identity::Processes(of.clone()), at);
         let evidence = [in_use, queue].into_iter().chain(self.time_per_tier()).collect();
-        Queue { at: Place::Connections(of), served: None, evidence }
+        let odds = connections_or_workers(self.curve, &of, hop);
+        Queue { at: Place::Connections { of, odds }, served: None, evidence }
     }
 
     fn upstream(&self, at: &GroupKey, hop: &HopUse) -> Queue {
@@ -644,15 +666,14 @@ fn may_be_in_use(hop: &HopUse) -> bool {
 /// the throughput of one user the maximum is (Little's law). With the ends of an interval: looks are a sample. `None` where too
 /// few were taken with one user.
 fn served_behind(curve: &Curve, hop: &HopUse) -> Option<[f64; 3]> {
-    let looked = |step: &&Step| step.usage.hops.looks >= LOOKS_MIN && step.throughput_per_s > 0.0;
-    let alone = curve.alone().filter(looked)?;
+    let alone = curve.alone().filter(is_looked_at)?;
     // A few users who do not wait for each other have as much there, each of them, and are more to look at.
     let longest_us = UNQUEUED * alone.response_time_us.mean;
     let unqueued = |step: &&Step| {
         let is_light = step.users < curve.star_users() && step.response_time_us.mean <= longest_us;
         step.users == alone.users || is_light
     };
-    let light: Vec<&Step> = curve.steps().iter().filter(looked).filter(unqueued).collect();
+    let light: Vec<&Step> = curve.steps().iter().filter(is_looked_at).filter(unqueued).collect();
     let users = over_looks(&light, |step| step.users.into());
     let there = |of: fn(&HopUse) -> f64| seen_of(&light, hop, of) / users;
     let (fewest, most) = (there(HopUse::outstanding), there(HopUse::outstanding_at_most));
@@ -660,6 +681,11 @@ fn served_behind(curve: &Curve, hop: &HopUse) -> Option<[f64; 3]> {
     let [_, at_most] = interval(most, users);
     let times = curve.maximum().0 / alone.throughput_per_s;
     Some([least, fewest, at_most].map(|requests| times * requests))
+}
+
+/// Whether enough looks were taken at the connections while requests were answered.
+fn is_looked_at(step: &&Step) -> bool {
+    step.usage.hops.looks >= LOOKS_MIN && step.throughput_per_s > 0.0
 }
 
 /// What all looks at these steps saw of a hop, summed up.

@@ -3,8 +3,8 @@
 use super::curve::{Curve, group, host_of, set_busy};
 use super::finding::{DIRECT, Finding, INDIRECT, LIKELY};
 use super::{io_limit, waiters, waiting};
-use crate::resources::collectors::compiles;
-use crate::resources::{Group, ThreadUse};
+use crate::resources::collectors::{collects, compiles};
+use crate::resources::{FULL_THREAD, Group, ThreadUse};
 use crate::run::{
     Busy, CpuTimeEvidence, Identity, Probability, Processes, ProcessorEvidence as Seen, ResourceKind,
     TierDemand,
@@ -41,6 +41,9 @@ const MAYBE_IN_STEP: f64 = 0.75;
 
 /// How the names of programs begin that are an interpreter with a global lock.
 const INTERPRETERS: [&str; 6] = ["python", "gunicorn", "uvicorn", "uwsgi", "ruby", "puma"];
+
+/// Samples find some thread of a full interpreter running or waiting to run this often: the one that has the global lock.
+const LOCK_FOUND: f64 = 0.9;
 
 /// Requests that compute for this share of the time that they take wait for nothing else.
 pub(super) const COMPUTE: f64 = 0.92;
@@ -95,12 +98,19 @@ pub(super) fn follows_load(curve: &Curve, of: &Processes) -> bool {
     curve.follows_load(|step| group(step, of).map(|group| group.cores))
 }
 
-/// Whether the busiest thread does no part of any request, and no other is full: it polls, or compiles what others run, which
-/// ends once all is compiled.
+/// Whether the busiest thread does no part of any request: it polls, or belongs to the runtime.
 fn is_aside(curve: &Curve, of: &Processes) -> bool {
-    let alone = curve.group(of).filter(|group| group.full_threads <= 1);
-    let busiest = alone.and_then(|group| group.busiest_thread.as_ref());
-    busiest.is_some_and(|thread| compiles(&thread.name)) || polls(curve, of)
+    curve.group(of).is_some_and(only_runtime_is_full) || polls(curve, of)
+}
+
+/// Whether the busiest thread, and every other that is full, compiles what the rest run, which ends once all is compiled, or
+/// collects their garbage, which stops a server by its pauses.
+fn only_runtime_is_full(group: &Group) -> bool {
+    let is_runtime = |name: &str| compiles(name) || collects(name);
+    let named = group.threads_by_name.iter().filter(|threads| is_runtime(&threads.name));
+    let cores: f64 = named.map(|threads| threads.cores).sum();
+    let no_other = group.full_threads <= 1 || cores >= FULL_THREAD * group.full_threads as f64;
+    no_other && group.busiest_thread.as_ref().is_some_and(|thread| is_runtime(&thread.name))
 }
 
 /// Whether the busiest thread was as busy under less load, whatever the others of its processes did.
@@ -190,7 +200,7 @@ fn one_at_a_time(curve: &Curve, of: &Processes, peak: &Group) -> Option<Finding>
     if likelier < LIKELIER {
         return None;
     }
-    let interpreter = is_interpreter(peak);
+    let interpreter = has_global_lock(peak);
     let most = if interpreter { INDIRECT.share() } else { MAYBE_IN_STEP };
     let confidence = Probability::new(IN_TURN.times_odds(likelier).share().min(most));
     // The threads of an interpreter wait for its global lock in the same way as those of other programs for their own.
@@ -219,12 +229,18 @@ fn interpreter_full(curve: &Curve, of: &Processes, peak: &Group) -> Option<Findi
     let cores = curve.group_mean(of, |group| group.busiest_process_cores);
     let full =
         ONE_AT_A_TIME.contains(&cores) && (1..=PROCESSES_MOST).any(|number| are_all_full(peak, number));
-    if !is_interpreter(peak) || !full || peak.one_core() || !processors_are_free(curve, of) {
+    if !has_global_lock(peak) || !full || peak.one_core() || !processors_are_free(curve, of) {
         return None;
     }
+    let (runnable, _) = found_runnable(curve, of);
+    let found = if runnable >= LOCK_FOUND {
+        Finding::new(ResourceKind::SingleThread, INDIRECT)
+    } else {
+        or_one_core_by_chance(of)
+    };
     let program = if peak.program.is_empty() { &peak.name } else { &peak.program };
     Some(
-        Finding::new(ResourceKind::SingleThread, INDIRECT)
+        found
             .held_by(Identity::Thread(of.clone()))
             .busy(cores.min(1.0))
             .weaker_by(1.0 - NOT_BUSY)
@@ -233,12 +249,33 @@ fn interpreter_full(curve: &Curve, of: &Processes, peak: &Group) -> Option<Findi
     )
 }
 
+/// A global lock that goes from thread to thread faster than a sample looks at them all, or threads that compute without it, as
+/// libraries of compiled code let them, and use about one core because something else lets no more through.
+fn or_one_core_by_chance(of: &Processes) -> Finding {
+    let each = (1.0 - LIKELY.share()) / 3.0;
+    let holder = Identity::Processes(of.clone());
+    let other = |kind| Finding::new(kind, LIKELY).held_by(holder.clone()).explanation(each);
+    Finding::new(ResourceKind::SingleThread, LIKELY)
+        .or(other(ResourceKind::Lock))
+        .or(other(ResourceKind::WorkerPool))
+}
+
 /// Whether so many of the processes use a core each, and the others none: each has a global lock of its own. A parent that only
 /// starts them is among the others.
 fn are_all_full(group: &Group, number: usize) -> bool {
     let each = group.cores / number as f64;
     let same = number == 1 || (each / group.busiest_process_cores - 1.0).abs() <= SAME_FOR_EACH;
     number <= group.processes.max(1) && ONE_AT_A_TIME.contains(&each) && same
+}
+
+/// Whether they are an interpreter of which one thread computes at a time. Builds without that lock are named so: `python3.13t`.
+fn has_global_lock(group: &Group) -> bool {
+    let without = |name: &str| name.strip_suffix('t').is_some_and(ends_with_digit);
+    is_interpreter(group) && !without(&group.program) && !without(&group.name)
+}
+
+fn ends_with_digit(name: &str) -> bool {
+    name.ends_with(|c: char| c.is_ascii_digit())
 }
 
 pub(super) fn is_interpreter(group: &Group) -> bool {

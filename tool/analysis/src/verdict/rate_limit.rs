@@ -5,8 +5,8 @@
 
 use super::curve::Curve;
 use super::finding::{DIRECT, Finding, INDIRECT, LIKELY};
-use super::waiting::{held_by, nothing_busy, served_by};
-use crate::run::{ResourceKind, Step, WaitingEvidence as Seen};
+use super::waiting::{ABOUT_ONE, held_by, nothing_busy, served_by};
+use crate::run::{Probability, ResourceKind, Step, WaitingEvidence as Seen};
 use crate::ticks::{ErrorKind, failures};
 
 /// `429 Too Many Requests` (RFC 6585): the user has sent too many requests in a given amount of time.
@@ -15,6 +15,12 @@ const TOO_MANY_REQUESTS: u16 = 429;
 /// A lock or a pool that turns requests away is full: at least one request is being served at any time. With fewer than
 /// this on average, neither can be the limit.
 const IN_SERVICE: f64 = 0.7;
+
+/// A limit on how many requests are served at a time keeps a whole number of them in service, within this share of it.
+const WHOLE: f64 = 0.04;
+
+/// So many or more are always that near to a whole number.
+const ALWAYS_WHOLE: f64 = 0.5 / WHOLE;
 
 /// Where at least this share of the failures are rejections, the others are accidents.
 const MOSTLY: f64 = 0.9;
@@ -32,7 +38,7 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
     let too_many = sum(curve, |step| status(step, TOO_MANY_REQUESTS));
     let in_service = curve.mean(|step| Some(step.throughput_per_s * step.response_time_us.mean / 1e6))?;
     let confidence = match (too_many >= REJECTIONS && too_many > rejected / 2, in_service < IN_SERVICE) {
-        (true, _) => DIRECT,
+        (true, _) => by_number(in_service),
         (false, true) => INDIRECT,
         (false, false) => return None,
     };
@@ -48,8 +54,22 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
         users: curve.star_users(),
     });
     let finding = held_by(served_by(curve), finding).seeing(Seen::InService { requests: in_service });
-    let pool = Finding::new(ResourceKind::WorkerPool, LIKELY).explanation(1.0 - LIKELY.share());
-    Some(if full_before { finding.or(pool) } else { finding })
+    let pool = held_by(served_by(curve), Finding::new(ResourceKind::WorkerPool, LIKELY));
+    let may_be_pool = full_before || (in_service >= ABOUT_ONE.end && confidence < DIRECT);
+    Some(if may_be_pool { finding.or(pool.explanation(1.0 - confidence.share())) } else { finding })
+}
+
+/// How sure it is that requests which are rejected as too many exceed a rate, by how many of the others are in service. A server
+/// that serves so many at a time, and rejects whatever comes meanwhile, may call these too many as well.
+fn by_number(in_service: f64) -> Probability {
+    let whole = in_service.round();
+    let is_whole = (in_service - whole).abs() <= WHOLE * whole;
+    match (in_service >= ABOUT_ONE.end && is_whole, in_service < ALWAYS_WHOLE) {
+        (false, _) => DIRECT,
+        (true, true) => LIKELY,
+        // That says nothing of so many, and limits on a rate are more often said so.
+        (true, false) => INDIRECT,
+    }
 }
 
 /// Whether clearly more users than N* got no more throughput at a step at which nobody was rejected: then rejections are what a
@@ -76,4 +96,15 @@ fn rejected(step: &Step) -> u64 {
 
 fn status(step: &Step, status: u16) -> u64 {
     step.measurement.unexpected_statuses.get(&status).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_in_service_may_be_that_of_a_pool() {
+        let sure = [0.4, 1.0, 4.1, 4.4, 8.0, 40.3].map(by_number);
+        assert_eq!(sure, [DIRECT, DIRECT, LIKELY, DIRECT, LIKELY, INDIRECT]);
+    }
 }

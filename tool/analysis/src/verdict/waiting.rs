@@ -1,7 +1,7 @@
 //! Users wait while nothing is busy: limits on how many are let in or served at a time.
 
 use super::curve::{Curve, group};
-use super::disk::{WAITING_THREAD, is_of_others};
+use super::disk::{WAITING_THREAD, is_of_others, tiers_on};
 use super::finding::{DIRECT, Finding, INDIRECT};
 use super::hops;
 use super::utilisation::{Use, mean_uses, uses};
@@ -27,6 +27,11 @@ const TABLE_FULL: f64 = 0.95;
 /// Memory is short when tasks stall for it this share of the time and pages come back from swap.
 const MEMORY_PRESSURE: f64 = 0.2;
 const SWAPPED_IN_PER_S: f64 = 100.0;
+
+/// Tiers that wait for memory need so many pages a second from a disk, and so many for each request; fewer are what a neighbour
+/// that swaps takes from them. For each request it may be fewer where some thread of theirs waits for a disk most of the time.
+const FAULTS_PER_S: f64 = 10.0;
+const FAULTS_PER_REQUEST: f64 = 0.1;
 
 /// Within this range one request is served at a time, X_max R(1): a lock, or a pool of one. Work outside the lock puts it
 /// above one. Two workers serve two at a time, or more where a request takes time elsewhere as well.
@@ -75,20 +80,33 @@ pub(super) fn descriptors(curve: &Curve) -> Option<Finding> {
     )
 }
 
-/// Memory: the host swaps.
+/// Memory: a host swaps, and the tiers on it wait for pages.
 pub(super) fn memory(curve: &Curve) -> Option<Finding> {
     let hosts = curve.star().into_iter().flat_map(|star| star.usage.tier_hosts());
+    let hosts = hosts.filter(|host| waits_for_pages(curve, &host.name));
     let of_host = |on: &HostName, read: fn(&HostUse) -> f64| {
         curve.mean(|step| step.usage.host(on).map(read)).unwrap_or(0.0)
     };
     let pressed = hosts.map(|host| (of_host(&host.name, |host| host.memory_pressure), &host.name));
     let (pressure, on) = pressed.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let swapped_in_per_s = of_host(on, |host| host.swapped_in_per_s);
-    if pressure < MEMORY_PRESSURE || swapped_in_per_s < SWAPPED_IN_PER_S || !curve.observed() {
+    if pressure < MEMORY_PRESSURE || swapped_in_per_s < SWAPPED_IN_PER_S {
         return None;
     }
     let seen = Seen::MemoryShort { pressure, swapped_in_per_s, users: curve.star_users() };
     Some(Finding::new(ResourceKind::Memory, INDIRECT).held_by(Identity::Host { on: on.clone() }).seeing(seen))
+}
+
+/// Whether the tiers on a host wait for pages that come from a disk, and for more of them the more they are asked.
+fn waits_for_pages(curve: &Curve, on: &HostName) -> bool {
+    let sum = |step: &Step| tiers_on(step, on).map(|group| group.major_faults_per_s).sum::<f64>();
+    let most = |step: &Step| tiers_on(step, on).map(|group| group.found_disk_waiting).fold(0.0, f64::max);
+    let faults_per_s = curve.mean(|step| Some(sum(step))).unwrap_or(0.0);
+    let requests_per_s = curve.mean(|step| Some(step.throughput_per_s)).unwrap_or(0.0);
+    let awaited = curve.mean(|step| Some(most(step))).unwrap_or(0.0);
+    faults_per_s >= FAULTS_PER_S
+        && (faults_per_s >= FAULTS_PER_REQUEST * requests_per_s || awaited >= WAITING_THREAD)
+        && curve.follows_load(|step| Some(sum(step)))
 }
 
 /// What the experiment showed, where one was made. A finding that a pool is the limit says of how many workers.
@@ -105,7 +123,9 @@ pub(crate) fn to_tell_apart(curve: &Curve, found: &Finding) -> Option<Plan> {
     use ResourceKind::{AcceptQueue, Lock, WorkerPool};
     let kinds = found.alternatives.iter().map(|other| other.kind).chain([found.kind]);
     let waits = kinds.into_iter().any(|kind| matches!(kind, Lock | WorkerPool | AcceptQueue));
-    if !waits || !nothing_busy(curve) || fall(curve).is_some() {
+    // Users who are turned away wait for nobody.
+    let rejects = |seen: &Evidence| matches!(seen, Evidence::Waiting(Seen::RequestsRejected { .. }));
+    if !waits || found.evidence.iter().any(rejects) || !nothing_busy(curve) || fall(curve).is_some() {
         return None;
     }
     let per_request_us = 1e6 / curve.maximum().0;

@@ -1,6 +1,8 @@
 //! The table of changes: what was predicted from a sweep before, and what the changed system then did.
 
-use analysis::prediction::{Bound, Change, CurvePoint, Goal, GoalFigure, Question, predict};
+use analysis::prediction::{
+    Bound, Caution, Change, CurvePoint, Goal, GoalAnswer, GoalFigure, Question, Refusal, predict,
+};
 use analysis::run::{Identity, ResourceKind, Run};
 
 use crate::measured::{Shown, Stops, app, database, predicted, sweep};
@@ -272,6 +274,112 @@ fn a_goal_for_a_percentile_is_reached_before_something_else_stops_the_server() {
     assert!(!found.reached, "{found:?}");
     let is_a_few = |change: &Change| matches!(change, Change::Workers { workers: 11..=24, .. });
     assert!(found.options.iter().any(|option| is_a_few(&option.change)), "{found:?}");
+}
+
+/// What reaches a goal.
+fn answered(run: &Run, goal: Goal) -> GoalAnswer {
+    let question = Question { goal: Some(goal), seed: 1, ..Question::default() };
+    predict(run, &question, "1").expect("an answer").goal.expect("a goal")
+}
+
+/// A disk that takes 5 ms of each request, for the server and perhaps a database on its host.
+fn stopped_by_a_disk(with_database: bool) -> Run {
+    let disk = Identity::Disk { name: "sda".into(), on: None };
+    let shown = |identity, demand_us, capacity| Shown { identity, demand_us, capacity, bits_per_s: None };
+    let mut all = vec![shown(disk.clone(), 5e3, 1.0), cpu(500.0, 2.0)];
+    if with_database {
+        all.push(shown(Identity::Processes(database()), 100.0, 2.0));
+    }
+    let stations = [queue(1, Time::Constant(5e3)), queue(2, Time::Constant(500.0))];
+    let stops = stops(ResourceKind::Disk, disk, None);
+    sweep(&system(NONE, MANY, &[], &stations), &[1, 2, 4, 8], &all, &stops)
+}
+
+#[test]
+fn added_servers_bring_no_disk_that_other_tiers_use_too() {
+    let more = [Change::AddServer { name: None, servers: 1 }];
+    let is_told = |of: &Caution| matches!(of, Caution::SharedDevices { .. });
+    for (with_database, expected) in [(true, 200.0), (false, 400.0)] {
+        let run = stopped_by_a_disk(with_database);
+        let found = predicted(&run, &more, 8);
+        let max = found.after.throughput_max_per_s.value;
+        assert!((max / expected - 1.0).abs() < 0.02, "{expected}: {max}");
+        assert_eq!(found.cautions.iter().any(is_told), with_database, "{:?}", found.cautions);
+        let goal = Goal { text: "throughput>=300".into(), value: 300.0, ..Goal::default() };
+        let options = answered(&run, goal).options;
+        let adds = options.iter().any(|option| matches!(option.change, Change::AddServer { .. }));
+        assert_eq!(adds, !with_database, "{options:?}");
+    }
+    let named = Caution::SharedDevices { demands: vec!["sda.disk".into()] };
+    assert!(predicted(&stopped_by_a_disk(true), &more, 8).cautions.contains(&named));
+}
+
+/// By hand, of constant times: 100 ms on four processors, 10 ms on one thread and 200 elsewhere have an N* of 12. With 60 % less
+/// work on the processors both stop the server at 100 requests a second, and N* is 24; with 90 % less it is 21.
+#[test]
+fn a_goal_for_users_is_reached_by_less_work_where_still_less_would_miss_it() {
+    let stations = [queue(4, Time::Constant(1e5)), queue(1, Time::Constant(1e4)), delay(2e5)];
+    let of = |identity, capacity| Shown { identity, demand_us: 1e4, capacity, bits_per_s: None };
+    let thread = [of(Identity::Thread(database()), 1.0), of(Identity::Processes(database()), 4.0)];
+    let shown = [vec![cpu(1e5, 4.0)], thread.to_vec()].concat();
+    let stops = stops(ResourceKind::Cpu, Identity::Processes(app()), None);
+    let run = sweep(&system(NONE, MANY, &[], &stations), &[1, 2, 4, 8, 12, 13, 16, 32], &shown, &stops);
+    let least = predicted(&run, &[demand("app.cpu", 0.1)], 1).after.users_at_saturation.expect("N*");
+    assert!(least.value < 24.0, "{least:?}");
+    let figure = GoalFigure::Users;
+    let found = answered(&run, Goal { text: "users>=24".into(), figure, value: 24.0, ..Goal::default() });
+    assert!(!found.reached, "{found:?}");
+    let less = found.options.iter().find_map(|option| match &option.change {
+        Change::Demand { of, factor } if of == "app.cpu" => Some((*factor, option.figure.value)),
+        _ => None,
+    });
+    let (factor, users) = less.expect("less work");
+    assert!((0.3..0.5).contains(&factor) && users >= 24.0, "{found:?}");
+}
+
+#[test]
+fn calls_cannot_be_shorter_by_more_than_they_take() {
+    let case = computing_pool();
+    let run = sweep(&case.system, &case.users, &case.shown, &case.stops);
+    let shorter = |by_us: f64| {
+        let changes = vec![Change::UpstreamDelay { name: "db".into(), added_us: -by_us }];
+        predict(&run, &Question { changes, seed: 1, ..Question::default() }, "1")
+    };
+    assert!(shorter(1e4).is_ok() && shorter(-5e6).is_ok());
+    let refusal = shorter(5e6).expect_err("5 s less of 30 ms");
+    assert!(refusal.is_of_question());
+    let Refusal::ShorterThanCalls { name, shorter_us, at_most_us } = &refusal else { panic!("{refusal:?}") };
+    assert!(name == "db" && (shorter_us / 5e6 - 1.0).abs() < 1e-9, "{refusal:?}");
+    assert!((2.5e4..3.5e4).contains(at_most_us), "{refusal:?}");
+    assert!(shorter(at_most_us * 0.99).is_ok(), "what is drawn may have a little less");
+}
+
+#[test]
+fn several_changes_that_promise_more_than_was_ever_tried_say_so() {
+    let case = sleeping_pool();
+    let run = sweep(&case.system, &case.users, &case.shown, &case.stops);
+    let is_far = |of: &Caution| matches!(of, Caution::FarBeyond { changes: 2, times } if *times > 4.0);
+    let say_so = |changes: &[Change]| predicted(&run, changes, 8).cautions.iter().any(is_far);
+    assert!(say_so(&[workers(16), demand("app.pool", 0.5)]), "eight times");
+    assert!(!say_so(&[workers(6), demand("app.pool", 0.5)]), "three times");
+    assert!(!say_so(&[workers(64)]), "one change");
+}
+
+/// Of an edited file: nobody, or more than can be counted up to.
+#[test]
+fn numbers_of_users_and_places_that_no_run_has_are_not_known() {
+    let case = sleeping_pool();
+    let run = sweep(&case.system, &case.users, &case.shown, &case.stops);
+    for number in [0, u32::MAX] {
+        let mut edited = run.clone();
+        edited.verdict.bottleneck.at_a_time = Some(number);
+        edited.steps.last_mut().expect("a step").users = number;
+        let found = predicted(&edited, &[], 8);
+        assert_eq!((found.model.places, found.model.steps), (None, 5), "{number}");
+        assert!(found.curve.iter().all(|point| point.throughput_per_s.value > 0.0), "{:?}", found.curve);
+        let goal = Goal { text: "throughput>=1000".into(), value: 1_000.0, ..Goal::default() };
+        assert!(!answered(&edited, goal).reached, "{number}");
+    }
 }
 
 /// How far p95 and p99 are from what was predicted, where they were.

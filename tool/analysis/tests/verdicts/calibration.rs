@@ -2,7 +2,8 @@
 //!
 //! Whatever users wait for while nothing is busy is simulated in virtual time; servers with something busy come from mean
 //! value analysis with noise. How often each kind comes up is what the method takes for granted, so the test holds the
-//! likelihoods against servers, and not the priors against the world.
+//! likelihoods against servers, and not the priors against the world. Servers of which more is to be seen than what stops
+//! them are those of [`decoys`](super::decoys).
 
 use analysis::conclude::Conclusion;
 use analysis::counters::{ProcessLook, ThreadLook, ThreadState};
@@ -13,20 +14,20 @@ use super::lab::{Lab, Link, Observed, Platter, conclude, server, sweep};
 use super::queue::{Gate, System, Varies};
 
 /// What is true of a server.
-struct Truth {
+pub(super) struct Truth {
     kind: ResourceKind,
     holder: &'static str,
 }
 
-fn truth(kind: ResourceKind, holder: &'static str) -> Truth {
+pub(super) fn truth(kind: ResourceKind, holder: &'static str) -> Truth {
     Truth { kind, holder }
 }
 
-fn log_uniform(random: &mut fastrand::Rng, low: f64, high: f64) -> f64 {
+pub(super) fn log_uniform(random: &mut fastrand::Rng, low: f64, high: f64) -> f64 {
     (low.ln() + (high / low).ln() * random.f64()).exp()
 }
 
-fn exponential(random: &mut fastrand::Rng, mean: f64) -> f64 {
+pub(super) fn exponential(random: &mut fastrand::Rng, mean: f64) -> f64 {
     -mean * (1.0 - random.f64()).ln()
 }
 
@@ -211,47 +212,79 @@ struct Bin {
     expected: f64,
 }
 
-const SERVERS: u64 = 900;
+/// A verdict that is wrong: the number of the server, what is true of it, what was said, and how probable that was said to be.
+type Wrong = (u64, ResourceKind, &'static str, ResourceKind, String, f64);
+
 const BINS: [f64; 5] = [0.6, 0.8, 0.9, 0.95, 1.01];
 
-#[test]
-fn verdicts_are_right_as_often_as_they_say() {
-    let mut bins: [Bin; 4] = Default::default();
-    let (mut silent, mut wrong) = (0, Vec::new());
-    for seed in 0..SERVERS {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let (truth, found) = if seed % 3 == 0 { waits(&mut random) } else { busy(&mut random) };
+/// Verdicts on servers of which it is known what stops them.
+#[derive(Default)]
+pub(super) struct Tally {
+    bins: [Bin; 4],
+    silent: u32,
+    wrong: Vec<Wrong>,
+}
+
+impl Tally {
+    /// Counts a verdict on the server of this number.
+    pub(super) fn add(&mut self, number: u64, truth: &Truth, found: &Conclusion) {
         let said = &found.verdict.bottleneck;
         if !found.verdict.is_conclusive() || matches!(said.kind, ResourceKind::Unknown | ResourceKind::None) {
-            silent += 1;
-            continue;
+            self.silent += 1;
+            return;
         }
         let share = said.confidence.share();
         let bin = BINS.windows(2).position(|ends| ends[0] <= share && share < ends[1]);
-        let bin = &mut bins[bin.expect("a verdict that is said is at least 60 % sure")];
+        let bin = &mut self.bins[bin.expect("a verdict that is said is at least 60 % sure")];
         let name = said.identity.as_ref().and_then(Identity::processes).map_or("", |of| of.name.as_str());
         let right = said.kind == truth.kind && (truth.holder.is_empty() || name == truth.holder);
         bin.said += 1;
         bin.right += u32::from(right);
         bin.expected += share;
         if !right {
-            wrong.push((seed, truth.kind, truth.holder, said.kind, said.holder.to_string(), share));
+            self.wrong.push((number, truth.kind, truth.holder, said.kind, said.holder.to_string(), share));
         }
     }
-    for (bin, ends) in bins.iter().zip(BINS.windows(2)) {
-        println!(
-            "{:.2}..{:.2}: right {} of {}, expected {:.1}",
-            ends[0], ends[1], bin.right, bin.said, bin.expected
-        );
+
+    /// How many were said with 80 % or more.
+    pub(super) fn sure(&self) -> u32 {
+        self.bins[1..].iter().map(|bin| bin.said).sum()
     }
-    println!("silent {silent}, wrong {}", wrong.len());
-    wrong.iter().for_each(|one| println!("{one:?}"));
-    for bin in &bins {
+
+    /// How many of those were wrong.
+    pub(super) fn surely_wrong(&self) -> u32 {
+        self.wrong.iter().filter(|one| one.5 >= BINS[1]).count() as u32
+    }
+
+    /// Shown with a test that fails.
+    pub(super) fn print(&self) {
+        for (bin, ends) in self.bins.iter().zip(BINS.windows(2)) {
+            println!(
+                "{:.2}..{:.2}: right {} of {}, expected {:.1}",
+                ends[0], ends[1], bin.right, bin.said, bin.expected
+            );
+        }
+        println!("silent {}, wrong {}", self.silent, self.wrong.len());
+        self.wrong.iter().for_each(|one| println!("{one:?}"));
+    }
+}
+
+const SERVERS: u64 = 900;
+
+#[test]
+fn verdicts_are_right_as_often_as_they_say() {
+    let mut tally = Tally::default();
+    for seed in 0..SERVERS {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (truth, found) = if seed % 3 == 0 { waits(&mut random) } else { busy(&mut random) };
+        tally.add(seed, &truth, &found);
+    }
+    tally.print();
+    for bin in &tally.bins {
         let noise = 2.0 * (bin.expected * (1.0 - bin.expected / f64::from(bin.said.max(1)))).sqrt();
         assert!(f64::from(bin.right) >= bin.expected - noise, "right {} of {}", bin.right, bin.said);
     }
-    let sure: u32 = bins[1..].iter().map(|bin| bin.said).sum();
-    let surely_wrong = wrong.iter().filter(|one| one.5 >= BINS[1]).count() as u32;
+    let (sure, surely_wrong) = (tally.sure(), tally.surely_wrong());
     assert!(100 * surely_wrong <= sure, "{surely_wrong} of {sure}");
     assert!(2 * sure >= SERVERS as u32, "only {sure} of {SERVERS}");
 }

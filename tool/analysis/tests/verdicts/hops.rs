@@ -50,11 +50,31 @@ fn seen_where(lab: &Lab, looked: impl Fn(u32) -> bool, hops: impl Fn(u32) -> Vec
     conclude(&observed, &lab.context).verdict.bottleneck
 }
 
+/// The same where it is known which look it is, from 0 on.
+fn seen_by_look(lab: &Lab, hops: impl Fn(u32, usize) -> Vec<Hop>) -> Bottleneck {
+    let mut observed = lab.observed();
+    for step in &mut observed {
+        let users = step.step.users;
+        for (number, sample) in step.counters.iter_mut().enumerate() {
+            sample.hops = Some(hops(users, number));
+        }
+    }
+    conclude(&observed, &lab.context).verdict.bottleneck
+}
+
 /// An idle application before a database that has room: four requests at a time take 20 ms.
 fn before_postgres() -> Lab {
     sweep()
         .tier(server("app").demand_us(50.0).threads(8))
         .tier(server("postgres").downstream().demand_us(50.0))
+        .pool(4, 20_000.0)
+}
+
+/// The same before a server that is no database.
+fn before_back(front: &'static str) -> Lab {
+    sweep()
+        .tier(server(front).demand_us(50.0).threads(8))
+        .tier(server("back").downstream().demand_us(50.0))
         .pool(4, 20_000.0)
 }
 
@@ -510,6 +530,33 @@ fn a_single_connection_that_is_always_in_use_is_not_too_few() {
     );
 }
 
+/// Four workers behind one connection that carries all requests, as one of HTTP/2 does. Which end sent last tells nothing there:
+/// it seemed to be idle now and then, and the workers were said to be those of the front.
+#[test]
+fn a_connection_that_carries_several_requests_leaves_open_where_they_queue() {
+    let found = seen_by_look(&before_back("nginx"), |users, look| {
+        let held = u32::from(users < 4 || look % 5 < 3);
+        vec![users_hop(users), hop(Some(BEHIND), &[FRONT], 1, held)]
+    });
+    assert!(found.identity.is_none() && found.confidence.share() < 0.6, "{found:#?}");
+}
+
+/// What a look sees of one connection that carries a request in so many of ten looks.
+fn over_one_connection(users: u32, look: usize, of_ten: u32) -> Vec<Hop> {
+    let held = u32::from(look % 10 < of_ten as usize);
+    vec![users_hop(users), hop(Some(BEHIND), &[FRONT], 1, held)]
+}
+
+/// By the time that a request of one user spends behind it, a single connection has room: requests pass it one by one.
+#[test]
+fn a_single_connection_with_room_leaves_the_queue_at_the_front() {
+    let lock = seen_by_look(&idle_front(), |users, look| over_one_connection(users, look, 3));
+    assert_eq!((lock.kind, holder(&lock)), (ResourceKind::Lock, "nginx"), "{lock:#?}");
+    let used = |users: u32, look: usize| over_one_connection(users, look, users.min(4));
+    let pool = seen_by_look(&before_back("app"), used);
+    assert_eq!((pool.kind, holder(&pool)), (ResourceKind::WorkerPool, "app"), "{pool:#?}");
+}
+
 /// Each request holds a session for all of its time and a statement is on it for a quarter: that was a pool of workers, 98 %.
 #[test]
 fn sessions_that_requests_hold_without_using_them_may_be_the_pool() {
@@ -531,6 +578,35 @@ fn as_many_threads_as_connections_may_be_the_pool() {
     assert!(found.confidence.share() < 0.6, "{found:#?}");
     let kinds = kinds(&found);
     assert!(kinds.contains(&ResourceKind::WorkerPool), "{found:#?}");
+}
+
+/// A semaphore lets four requests at a time call a tier that has room, over connections that are kept: that was a pool of
+/// connections, 87 %. Proxies, and clients of databases, are known to limit theirs.
+#[test]
+fn full_connections_of_other_programs_may_be_those_of_as_many_workers() {
+    let found = seen(&before_back("go-tier"), over_four_connections);
+    assert!(found.confidence.share() < 0.6 && holder(&found) == "go-tier", "{found:#?}");
+    let kinds = kinds(&found);
+    assert!(
+        kinds.contains(&ResourceKind::ConnectionPool) && kinds.contains(&ResourceKind::WorkerPool),
+        "{found:#?}"
+    );
+    for limited in [before_back("haproxy"), before_postgres()] {
+        let found = seen(&limited, over_four_connections);
+        let sure = found.kind == ResourceKind::ConnectionPool && found.confidence.share() > 0.8;
+        assert!(sure, "{found:#?}");
+    }
+}
+
+/// The same where the looks with the most users met fewer calls: then all that spoke for a pool spoke for one of connections.
+#[test]
+fn nearly_full_connections_are_no_surer_than_full_ones() {
+    let found = seen_by_look(&before_back("go-tier"), |users, look| {
+        let held = if users == 64 && look % 4 == 3 { 0 } else { users.min(4) };
+        vec![users_hop(users), hop(Some(BEHIND), &[FRONT], users.min(4), held)]
+    });
+    assert!(found.confidence.share() < 0.6 && holder(&found) == "go-tier", "{found:#?}");
+    assert!(kinds(&found).contains(&ResourceKind::WorkerPool), "{found:#?}");
 }
 
 /// Workers open a connection for each request: there are never more connections than workers. A proxy limits such connections.

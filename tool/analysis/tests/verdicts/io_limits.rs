@@ -94,7 +94,7 @@ fn a_wait_for_a_disk_that_is_not_seen_is_not_taken_for_a_lock() {
 /// The same on a disk of its own: what it does is the same for many users as for one.
 #[test]
 fn a_full_disk_under_a_group_commit_is_the_disk() {
-    let disk = Platter { demand_us: 5.0, flush_share: 0.3, background: 0.97 };
+    let disk = Platter { demand_us: 5.0, flush_share: 0.3, background: 0.97, ..Platter::default() };
     let commits = database().disk_share(20.0);
     let lab =
         |tier| sweep().tier(server("app").demand_us(20.0).threads(4)).tier(tier).disk(disk).pool(8, 5_000.0);

@@ -1,13 +1,14 @@
 //! Synthetic sweeps: a server described in a few words becomes the steps and counters that a real
 //! run of it would give. Throughput comes from mean value analysis of its stations.
 
+mod disk;
 mod kernel;
 mod sessions;
 
 use analysis::conclude::{Conclusion, Context, Provenance, RunKind};
 use analysis::counters::{
-    ConnectionLimits, Counters, Cpu, CpuQuota, DatabaseSample, Disk, Interface, IoLimit, IoRate, Listener,
-    Process, Role, Thread, ThreadLook, ThreadState, Tracked,
+    ConnectionLimits, Counters, Cpu, CpuQuota, DatabaseSample, Interface, IoLimit, IoRate, Listener, Process,
+    Role, Thread, ThreadLook, ThreadState, Tracked,
 };
 use analysis::laws::mva::{Station, mva, repairman};
 use analysis::resources::{Usage, usage};
@@ -15,6 +16,7 @@ use analysis::run::{Generator, LoadShape, Measurement, ResponseTime, Step};
 use analysis::ticks::ErrorKind;
 use analysis::verdict::{DatabaseServer, WatchedDatabase};
 
+pub(super) use disk::Platter;
 pub(super) use kernel::{LittleMemory, Softirqs};
 pub(super) use sessions::Sessions;
 use sessions::asked;
@@ -122,6 +124,8 @@ pub(super) struct Tier {
     disk_share: f64,
     /// Bytes that it writes for a request.
     writes: f64,
+    /// Page faults of a request that read from a disk.
+    faults: f64,
     /// Share of its work that the kernel counts as interrupts, not as its own.
     interrupts: f64,
     /// What its threads are called, in turn; like the tier where there is none.
@@ -166,6 +170,7 @@ pub(super) fn server(name: &'static str) -> Tier {
         reaps: false,
         disk_share: 0.0,
         writes: 0.0,
+        faults: 0.0,
         interrupts: 0.0,
         thread_names: &[],
         lost: 0.0,
@@ -251,6 +256,10 @@ impl Tier {
     pub(super) fn writes(self, bytes: f64) -> Self {
         Self { writes: bytes, ..self }
     }
+    /// A request waits for so many pages that come from a disk.
+    pub(super) fn faults(self, faults: f64) -> Self {
+        Self { faults, ..self }
+    }
     pub(super) fn disk_share(self, disk_share: f64) -> Self {
         Self { disk_share, ..self }
     }
@@ -265,15 +274,6 @@ pub(super) struct Link {
     pub(super) shaped: Option<u64>,
     /// Whether the speed holds traffic back, or is only stated.
     pub(super) real: bool,
-}
-
-/// What makes a disk.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Platter {
-    pub(super) demand_us: f64,
-    pub(super) flush_share: f64,
-    /// Busy with other work than the server's, whatever the load.
-    pub(super) background: f64,
 }
 
 /// A whole experiment.
@@ -511,11 +511,9 @@ impl Lab {
             let demand_us = softirqs.demand_us / (1.0 - softirqs.background);
             stations.push(Station::Queue { demand_us, servers: 1 });
         }
-        if let Some(disk) = self.disk {
-            stations.push(Station::Queue {
-                demand_us: disk.demand_us / (1.0 - disk.background.min(0.9)),
-                servers: 1,
-            });
+        // What the workers of a pool wait for side by side is in the pool.
+        if let Some(disk) = self.disk.filter(|disk| disk.at_once == 1 || self.pool.is_none()) {
+            stations.push(disk.station());
         }
         if let Some(link) = self.link.filter(|link| link.real)
             && let Some(rate) = link.shaped.or(link.speed)
@@ -594,7 +592,7 @@ impl Lab {
             }
         }
         if let Some(disk) = self.disk {
-            counters.disks.push(platter(disk, t, users, throughput));
+            counters.disks.push(disk.counted(t, users, throughput));
             let waits = throughput * disk.demand_us > 0.5e6;
             counters.pressure.io_some_us = count(if waits { 600_000.0 } else { 10_000.0 });
         }
@@ -707,6 +705,7 @@ fn processes(tier: &Tier, index: u32, t: f64, users: u32, throughput: f64) -> Ve
         open_files_limit: Some(tier.open_files_limit),
         disk_read_bytes: Some((BASE + throughput * 1e5 * tier.disk_share * t / 1e6) as u64),
         disk_written_bytes: Some((BASE + throughput * tier.writes * t / 1e6) as u64),
+        major_faults: (BASE + throughput * tier.faults * t / 1e6) as u64,
         cpu_quota: quota(tier, t, throughput),
         io_limits: io_limit(tier, t, throughput).into_iter().collect(),
         ..Process::default()
@@ -753,27 +752,6 @@ fn quota(tier: &Tier, t: f64, throughput: f64) -> Option<CpuQuota> {
         throttled_us: if spent > 0.8 { (BASE + t * 0.5) as u64 } else { BASE as u64 },
         usage_us: (BASE + t * spent * cores) as u64,
     })
-}
-
-fn platter(disk: Platter, t: f64, users: u32, throughput: f64) -> Disk {
-    let busy = (throughput * disk.demand_us / 1e6 + disk.background).min(1.0);
-    let flush = busy * disk.flush_share;
-    let queue = if busy >= 0.9 { f64::from(users).clamp(1.0, 8.0) } else { busy };
-    let count = |rate_per_s: f64| (BASE + rate_per_s * t / 1e6) as u64;
-    let background = disk.background * 2_000.0;
-    Disk {
-        name: "vda".to_owned(),
-        reads: count(throughput * (1.0 - disk.flush_share) + background),
-        read_bytes: count((throughput + background) * 1e5),
-        writes: count(throughput * disk.flush_share),
-        flushes: count(throughput * disk.flush_share),
-        flush_us: count(flush * 1e6),
-        busy_us: count((busy - flush) * 1e6),
-        weighted_us: count((queue - flush).max(0.0) * 1e6),
-        read_us: count((queue - flush).max(0.0) * (1.0 - disk.flush_share) * 1e6),
-        write_us: count((queue - flush).max(0.0) * disk.flush_share * 1e6),
-        ..Disk::default()
-    }
 }
 
 fn interface(link: Link, t: f64, throughput: f64, carries_load: bool) -> Interface {

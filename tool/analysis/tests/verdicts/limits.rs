@@ -62,6 +62,28 @@ fn a_disk_that_queues_the_servers_reads_is_the_disk() {
     assert!((bottleneck.demand_us.unwrap() - 4_000.0).abs() < 100.0);
 }
 
+/// Four workers waited for a disk that serves 32 requests side by side, which was never idle: it was full, 97 %.
+#[test]
+fn a_disk_that_serves_all_workers_side_by_side_is_not_surely_the_limit() {
+    let disk = Platter { demand_us: 5_000.0, at_once: 32, ..Platter::default() };
+    let files = server("files").threads(4).disk_share(1.0).state(ThreadState::Disk);
+    let found = sweep().tier(files).pool(4, 5_000.0).disk(disk).conclude();
+    let bottleneck = &found.verdict.bottleneck;
+    assert_eq!(sure(&found), Sure::Undecided, "{found:#?}");
+    assert!(!found.verdict.is_conclusive(), "{found:#?}");
+    assert!(bottleneck.alternatives.iter().any(|other| other.kind == ResourceKind::WorkerPool), "{found:#?}");
+    assert!(says(&found, "it serves so many side by side"), "{bottleneck:?}");
+}
+
+#[test]
+fn a_disk_that_serves_several_at_a_time_and_lets_the_others_wait_is_the_disk() {
+    let disk = Platter { demand_us: 4_000.0, at_once: 4, ..Platter::default() };
+    let files = server("files").threads(64).disk_share(1.0).state(ThreadState::Disk);
+    let found = sweep().tier(files).disk(disk).conclude();
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Disk, "{found:#?}");
+    assert_eq!(sure(&found), Sure::Direct, "{found:#?}");
+}
+
 #[test]
 fn one_writer_that_waits_for_flushes_is_the_disk() {
     let lab = sweep()
@@ -270,10 +292,26 @@ fn descriptors_that_run_out_beyond_a_full_processor_are_not_why() {
     assert_eq!(kind(&lab), ResourceKind::Cpu);
 }
 
+/// Four workers on a host that swaps. They take 5 ms for each request, and so many pages from a disk.
+fn on_a_host_that_swaps(pages: f64, state: ThreadState) -> Lab {
+    let app = server("app").demand_us(100.0).threads(4).faults(pages).state(state);
+    sweep().tier(app).pool(4, 5_000.0).swapping()
+}
+
 #[test]
-fn a_host_that_swaps_is_short_of_memory() {
-    let lab = sweep().tier(server("app").demand_us(100.0).threads(4)).pool(4, 5_000.0).swapping();
-    assert_eq!(kind(&lab), ResourceKind::Memory);
+fn a_host_that_swaps_while_its_server_waits_for_pages_is_short_of_memory() {
+    assert_eq!(kind(&on_a_host_that_swaps(0.5, ThreadState::Sleeping)), ResourceKind::Memory);
+    // A page that comes from a slow disk may keep a thread for as long as many requests.
+    assert_eq!(kind(&on_a_host_that_swaps(0.05, ThreadState::Disk)), ResourceKind::Memory);
+}
+
+/// A neighbour swapped, and whatever stopped the server was memory, 87 %.
+#[test]
+fn a_host_that_swaps_is_not_what_stops_a_server_that_hardly_waits_for_pages() {
+    let alone = on_a_host_that_swaps(0.0, ThreadState::Sleeping).conclude();
+    assert_eq!(alone.verdict.bottleneck.kind, ResourceKind::WorkerPool, "{alone:#?}");
+    let hardly = on_a_host_that_swaps(0.05, ThreadState::Sleeping).conclude();
+    assert_eq!(hardly.verdict.bottleneck.kind, ResourceKind::WorkerPool, "{hardly:#?}");
 }
 
 /// A neighbour in a cgroup of its own may swap, whatever stops the server.

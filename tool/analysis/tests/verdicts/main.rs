@@ -2,6 +2,7 @@
 
 mod calibration;
 mod database;
+mod decoys;
 mod explanations;
 mod hops;
 mod host_limits;

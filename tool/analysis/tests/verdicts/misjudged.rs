@@ -18,13 +18,14 @@ fn holder(found: &Conclusion) -> &str {
 }
 
 /// Eight threads that use about one core together, each for itself.
-fn one_core_by_chance(demand_us: f64) -> Tier {
-    server("app").demand_us(demand_us).threads(8).state(ThreadState::Futex).independent_threads()
+fn one_core_by_chance(name: &'static str, demand_us: f64) -> Tier {
+    server(name).demand_us(demand_us).threads(8).state(ThreadState::Futex).independent_threads()
 }
 
 #[test]
 fn a_mutex_on_a_host_that_is_also_busy_is_not_a_single_thread() {
-    let found = sweep().tier(one_core_by_chance(4_900.0)).pool(1, 5_000.0).interference(1.2).conclude();
+    let tier = one_core_by_chance("app", 4_900.0);
+    let found = sweep().tier(tier).pool(1, 5_000.0).interference(1.2).conclude();
     assert_ne!(kind(&found), ResourceKind::SingleThread, "{found:#?}");
     assert!(found.verdict.throughput_max_per_s > 185.0, "about one core is used: {found:#?}");
 }
@@ -32,7 +33,7 @@ fn a_mutex_on_a_host_that_is_also_busy_is_not_a_single_thread() {
 #[test]
 fn threads_that_use_one_core_by_chance_are_not_a_single_thread() {
     for (workers, demand_us) in [(4, 1_200.0), (4, 1_300.0), (8, 640.0)] {
-        let found = sweep().tier(one_core_by_chance(demand_us)).pool(workers, 5_000.0).conclude();
+        let found = sweep().tier(one_core_by_chance("app", demand_us)).pool(workers, 5_000.0).conclude();
         assert_ne!(kind(&found), ResourceKind::SingleThread, "{workers} workers: {found:#?}");
     }
     let in_turn = sweep().tier(server("python3").demand_us(500.0).taking_turns(8)).conclude();
@@ -203,6 +204,16 @@ fn a_collector_is_not_blamed_for_what_only_a_disk_goes_with() {
     assert_eq!(kind(&both), ResourceKind::GarbageCollection, "{both:#?}");
 }
 
+/// A collector of a single thread that ran nearly all the time was "a thread that is full", 97 %, and no collector.
+#[test]
+fn a_collector_whose_only_thread_is_full_is_named() {
+    let named = |names| pausing(server("java").demand_us(950.0).thread_names(names), 0.95);
+    let found = named(&["VM Thread"]);
+    assert_eq!(kind(&found), ResourceKind::GarbageCollection, "{found:#?}");
+    let other = named(&["http-1"]);
+    assert_eq!(kind(&other), ResourceKind::SingleThread, "{other:#?}");
+}
+
 #[test]
 fn a_runtime_that_works_while_nobody_is_answered_collects() {
     let python = |demand_us| server("python3").demand_us(demand_us).threads(2).independent_threads();
@@ -258,6 +269,20 @@ fn throughput_that_stops_where_requests_begin_to_fail_is_not_decided() {
     let lab = sweep().tier(server("api").demand_us(50.0).threads(8)).pool(8, 10_000.0);
     let found = failing(&lab, 12, 503, |step| step.response_time_us.mean = 10_100.0);
     assert!(!found.verdict.is_conclusive(), "{found:#?}");
+}
+
+/// A server that serves eight at a time and rejects all others as too many was a limit on the rate, 97 %.
+#[test]
+fn a_whole_number_in_service_while_others_are_rejected_may_be_that_of_a_pool() {
+    let lab = sweep().tier(server("api").demand_us(50.0).threads(8)).pool(8, 10_000.0);
+    let taking = |response_us| failing(&lab, 12, 429, |step| step.response_time_us.mean = response_us);
+    let eight = taking(10_100.0);
+    let others = &eight.verdict.bottleneck.alternatives;
+    assert_eq!((kind(&eight), sure(&eight)), (ResourceKind::RateLimit, Sure::Rather), "{eight:#?}");
+    assert!(others.iter().any(|other| other.kind == ResourceKind::WorkerPool), "{others:?}");
+    assert!(eight.to_tell.is_none(), "users who are rejected do not wait for each other: {eight:#?}");
+    let between = taking(10_650.0);
+    assert_eq!((kind(&between), sure(&between)), (ResourceKind::RateLimit, Sure::Direct), "{between:#?}");
 }
 
 /// Twelve users and more got a twenty-fifth of the throughput of ten, and errors.
@@ -515,13 +540,39 @@ fn work_that_came_and_grew_with_the_load_is_not_that_of_strangers() {
 #[test]
 fn an_interpreter_that_computes_all_the_time_is_a_single_thread() {
     let named = |name| {
-        let tier = server(name).demand_us(4_800.0).threads(2).independent_threads();
+        let tier = server(name).demand_us(4_800.0).threads(2).taking_turns(2);
         sweep().delay_us(100.0).tier(tier).pool(1, 4_900.0).falling(0.01).conclude()
     };
     let (python, other) = (named("python3"), named("app"));
     assert_eq!((kind(&python), holder(&python)), (ResourceKind::SingleThread, "python3 (pid 812)"));
+    assert_eq!(sure(&python), Sure::Fairly, "{python:#?}");
     assert!(says(&python, "python3 lets one thread of a process compute at a time"), "{python:#?}");
     assert_ne!(kind(&other), ResourceKind::SingleThread, "{other:#?}");
+}
+
+/// Python threads that compute without the global lock used about one core behind a pool of connections: it was the lock, 87 %.
+#[test]
+fn an_interpreter_that_uses_one_core_by_chance_is_not_surely_a_single_thread() {
+    for (workers, demand_us) in [(4, 1_200.0), (4, 1_300.0), (8, 640.0)] {
+        let python = one_core_by_chance("python3", demand_us);
+        let found = sweep().tier(python).pool(workers, 5_000.0).conclude();
+        let others = &found.verdict.bottleneck.alternatives;
+        let may_be_pool = others.iter().any(|other| other.kind == ResourceKind::WorkerPool);
+        let not_sure = matches!(sure(&found), Sure::Rather | Sure::Undecided) && may_be_pool;
+        assert!(not_sure || kind(&found) == ResourceKind::WorkerPool, "{workers} workers: {found:#?}");
+    }
+}
+
+/// Builds without the global lock are called `python3.13t`.
+#[test]
+fn an_interpreter_without_a_global_lock_is_a_program_like_others() {
+    let named = |name| {
+        let tier = server(name).demand_us(4_800.0).threads(2).taking_turns(2);
+        sweep().delay_us(100.0).tier(tier).pool(1, 4_900.0).conclude()
+    };
+    let (locked, free) = (named("python3.13"), named("python3.13t"));
+    assert_eq!(kind(&locked), ResourceKind::SingleThread, "{locked:#?}");
+    assert_ne!(kind(&free), ResourceKind::SingleThread, "{free:#?}");
 }
 
 /// Files that came from a disk, busy all the time: "the generator waited for a processor, while no resource of the server was

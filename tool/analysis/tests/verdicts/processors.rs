@@ -4,7 +4,7 @@ use analysis::conclude::{Conclusion, Context};
 use analysis::counters::{Role, Thread, ThreadState};
 use analysis::run::{ResourceKind, WarningKind};
 
-use super::lab::{Sure, conclude, server, sure, sweep};
+use super::lab::{Observed, Sure, conclude, server, sure, sweep};
 
 fn kind(found: &Conclusion) -> ResourceKind {
     found.verdict.bottleneck.kind
@@ -400,12 +400,18 @@ fn a_loop_that_is_busy_at_any_load_proves_nothing() {
 fn beside_a_thread(program: &'static str, name: &str, share: impl Fn(u32) -> f64) -> Conclusion {
     let lab = sweep().tier(server(program).demand_us(1_500.0).threads(4)).pool(4, 5_000.0);
     let mut observed = lab.observed();
-    for step in &mut observed {
+    add_thread(&mut observed, name, 2, share);
+    conclude(&observed, &lab.context)
+}
+
+/// Adds a thread to the server that keeps this share of a processor busy with so many users.
+fn add_thread(observed: &mut [Observed], name: &str, cpu: u32, share: impl Fn(u32) -> f64) {
+    for step in observed {
         let per_sample_us = share(step.step.users) * 250_000.0;
         for (number, sample) in step.counters.iter_mut().enumerate() {
             let busy_us = (per_sample_us * number as f64) as u64;
             let thread = Thread {
-                tid: 9_999,
+                tid: 9_990 + cpu,
                 name: name.into(),
                 cpu_us: 5_000_000 + busy_us,
                 state: ThreadState::Running,
@@ -414,11 +420,10 @@ fn beside_a_thread(program: &'static str, name: &str, share: impl Fn(u32) -> f64
             let process = sample.processes.iter_mut().find(|process| process.pid == 812).expect("the server");
             (process.thread_count, process.user_us) = (process.thread_count + 1, process.user_us + busy_us);
             process.threads.push(thread);
-            sample.cpus[2].user_us += busy_us;
-            sample.cpus[2].idle_us -= busy_us;
+            sample.cpus[cpu as usize].user_us += busy_us;
+            sample.cpus[cpu as usize].idle_us -= busy_us;
         }
     }
-    conclude(&observed, &lab.context)
 }
 
 /// The workers of its process follow the load, and it was taken for the one thread that is full.
@@ -451,6 +456,26 @@ fn a_thread_that_compiles_is_not_what_requests_wait_for() {
     let follows_load = |users: u32| (f64::from(users) / 4.0).min(1.0);
     let found = beside_a_thread("java", "C2 CompilerThre", follows_load);
     assert_ne!(kind(&found), ResourceKind::SingleThread, "{found:#?}");
+}
+
+/// A collector that ran beside the workers, one thread or several, was what they waited for, 97 %.
+#[test]
+fn threads_that_collect_beside_workers_are_not_what_requests_wait_for() {
+    let follows_load = |users: u32| (f64::from(users) / 4.0).min(1.0);
+    let one = beside_a_thread("java", "G1 Conc#0", follows_load);
+    assert_ne!(kind(&one), ResourceKind::SingleThread, "{one:#?}");
+    let java = server("java").demand_us(1_500.0).threads(4).cpus(&[0, 1, 2, 4, 5, 6]);
+    let lab = sweep().cores(8).tier(java).pool(4, 5_000.0);
+    let beside_two = |names: [&str; 2]| {
+        let mut observed = lab.observed();
+        add_thread(&mut observed, names[0], 4, follows_load);
+        add_thread(&mut observed, names[1], 5, follows_load);
+        conclude(&observed, &lab.context)
+    };
+    let two = beside_two(["G1 Conc#0", "G1 Conc#1"]);
+    assert_ne!(kind(&two), ResourceKind::SingleThread, "{two:#?}");
+    let one_works = beside_two(["G1 Conc#0", "worker"]);
+    assert_eq!(kind(&one_works), ResourceKind::SingleThread, "{one_works:#?}");
 }
 
 #[test]

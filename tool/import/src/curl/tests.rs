@@ -25,6 +25,23 @@ fn data_makes_a_post_with_its_type() {
     assert_eq!(header(&json.headers, "accept"), Some("application/json"));
 }
 
+/// They were joined by `&`, as pieces of `-d` are, and each brought a header.
+#[test]
+fn pieces_of_json_make_one_text() {
+    let json = command(r#"curl --json '{"room":' --json '7}' h"#);
+    assert!(json.body == Some(Body::Text(r#"{"room":7}"#.into())));
+    let accepts = json.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("accept"));
+    assert_eq!(accepts.count(), 1);
+    assert_eq!(header(&json.headers, "content-type"), Some("application/json"));
+    let mixed = command("curl -d a=1 -d b=2 --json '{}' -d c h");
+    assert!(mixed.body == Some(Body::Text("a=1&b=2{}&c".into())));
+    assert_eq!(header(&mixed.headers, "content-type"), Some("application/json"));
+    let own = command("curl --json '{}' -H 'Accept: text/plain' h");
+    assert_eq!(header(&own.headers, "accept"), Some("text/plain"));
+    let in_query = command("curl -G --json a --json b h");
+    assert_eq!(in_query.urls[0].as_str(), "http://h/?ab");
+}
+
 /// curl reads `--json @FILE` as it reads `-d @FILE`; it was sent as the text `@FILE`.
 #[test]
 fn json_may_come_from_a_file() {

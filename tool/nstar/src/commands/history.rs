@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use analysis::{contrast::Given, history};
+use analysis::{
+    contrast::Given,
+    history::{self, Brief},
+};
 
 use crate::{
     exit::{self, Exit, Failure},
@@ -15,22 +18,31 @@ use crate::{
 };
 
 pub(super) fn run(flags: &History) -> Result<Exit, Failure> {
-    let runs = read(&flags.folder)?;
-    let found = history::history(&runs, env!("CARGO_PKG_VERSION"));
+    let found = history::history(read(&flags.folder)?, env!("CARGO_PKG_VERSION"));
     if let Some(path) = &flags.output {
         output::write_file(path, &report::history::html(&found).map_err(Failure::failed)?)?;
     }
-    let written: Vec<String> = flags.output.iter().map(|path| path.display().to_string()).collect();
+    if let Some(path) = &flags.markdown {
+        output::append_to_file(path, &report::history::markdown(&found))?;
+    }
+    let written = flags.output.iter().chain(&flags.markdown).map(|path| path.display().to_string());
     let text = match flags.json {
         true => report::history::json(&found).map_err(Failure::failed)?,
-        false => report::history::terminal(&found, &output::terminal_options(&written)),
+        false => report::history::terminal(&found, &output::terminal_options(&written.collect::<Vec<_>>())),
     };
     output::print(&text)?;
-    Ok(Exit::Done)
+    Ok(exit_of(&found, flags))
 }
 
-/// Every run file of a folder; says which other JSON files were left out, and why.
-fn read(folder: &Path) -> Result<Vec<Given>, Failure> {
+/// Says what became worse lately, and how the command ends.
+fn exit_of(found: &history::History, flags: &History) -> Exit {
+    let worse = flags.fail_on_change.map(|runs| found.worse_within(runs)).unwrap_or_default();
+    worse.iter().for_each(|change| exit::warn(report::history::change(change)));
+    if worse.is_empty() { Exit::Done } else { Exit::GateBreached }
+}
+
+/// What a history keeps of every run file of a folder; says which other JSON files were left out, and why.
+fn read(folder: &Path) -> Result<Vec<Brief>, Failure> {
     let named =
         |error: io::Error| Failure::usage(format!("cannot read the folder {}: {error}", folder.display()));
     let mut paths = Vec::new();
@@ -58,9 +70,10 @@ fn read(folder: &Path) -> Result<Vec<Given>, Failure> {
     Ok(runs)
 }
 
-fn read_run(path: &PathBuf) -> Result<Given, String> {
+/// A file may be large, such as one with stacks, and there may be thousands.
+fn read_run(path: &PathBuf) -> Result<Brief, String> {
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
     let run = report::parse(&text).map_err(|error| error.to_string())?;
     let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Given { file, run })
+    Ok(Brief::of(&Given { file, run }))
 }

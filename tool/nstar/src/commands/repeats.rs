@@ -1,7 +1,7 @@
 //! `nstar sweep --repeats N`: the same sweep again and again, and the server restarted before each.
 
 use std::{
-    io,
+    fs, io,
     os::fd::AsFd,
     process::{Child, Command, Stdio},
     sync::atomic::Ordering,
@@ -13,6 +13,7 @@ use analysis::{
     contrast::{Given, Point},
     run::Run,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use sweep::sweep::{SweepPlan, sweep};
 
 use super::measure;
@@ -121,10 +122,38 @@ fn restart(command: &str, interrupt: &Interrupt) -> Result<(), Failure> {
     }
 }
 
+/// Ends a command and all that it started and that runs below it, such as a server that would keep the port. What has left it,
+/// as daemons do, stays. The command is in nstar's own group of processes, and not in one that could be killed as a whole: in the
+/// background of a terminal, `sudo` cannot ask for a password.
 fn end(child: &mut Child) {
-    // It may have ended meanwhile.
-    let _ = child.kill();
+    // Children before their parents, which are stopped and so reap none: no number is another process's meanwhile.
+    for pid in stopped(Pid::from_child(child)).into_iter().rev() {
+        // It may have ended meanwhile, or run as somebody else.
+        let _ = kill_process(pid, Signal::KILL);
+    }
     let _ = child.wait();
+}
+
+/// Stops a process and its descendants, so that they start no more, and returns them, each before its children.
+fn stopped(root: Pid) -> Vec<Pid> {
+    let mut all = vec![root];
+    let mut next = 0;
+    while let Some(pid) = all.get(next).copied() {
+        let _ = kill_process(pid, Signal::STOP);
+        all.extend(children(pid));
+        next += 1;
+    }
+    all
+}
+
+/// The children of a process; none where the kernel lists none.
+fn children(pid: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
+    let threads = threads.into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let lists: Vec<String> = lists.collect();
+    let numbers = lists.iter().flat_map(|list| list.split_whitespace());
+    numbers.filter_map(|number| Pid::from_raw(number.parse().ok()?)).collect()
 }
 
 /// Waits until the server answers a request as the scenario expects; where others make the load, they ask it themselves.

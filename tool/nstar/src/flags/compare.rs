@@ -47,4 +47,18 @@ pub struct History {
     /// Print the history as JSON on stdout instead of text
     #[arg(short = 'j', long)]
     pub json: bool,
+    /// File to append a summary in Markdown to, such as "$GITHUB_STEP_SUMMARY"
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Exit 3 if, of the load that was measured last, throughput fell or CPU time per request rose with one of the last RUNS runs
+    /// (5 if no number is given), and stayed so
+    #[arg(
+        long,
+        value_name = "RUNS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub fail_on_change: Option<u32>,
 }

@@ -57,17 +57,32 @@ pub struct Predict {
     pub json: bool,
 }
 
-/// The most of anything that is asked for.
-const MOST: u32 = 100_000;
+/// The most workers that are asked for.
+const WORKERS_MAX: u32 = 100_000;
+
+/// The most servers that are added.
+const SERVERS_MAX: u32 = 1_000;
+
+/// The fastest link, bits per second.
+const RATE_MAX: f64 = 1e15;
 
 fn positive(text: &str, most: f64) -> Result<f64, String> {
     let number = text.trim().parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= most);
     number.ok_or_else(|| format!("'{text}' is not a number above 0 and at most {most}"))
 }
 
-fn whole(text: &str) -> Result<u32, String> {
-    let number = text.trim().parse::<u32>().ok().filter(|number| (1..=MOST).contains(number));
-    number.ok_or_else(|| format!("'{text}' is not a whole number from 1 to {MOST}"))
+fn whole(text: &str, most: u32) -> Result<u32, String> {
+    let number = text.trim().parse::<u32>().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("'{text}' is not a whole number from 1 to {most}"))
+}
+
+/// A value, and the name before it if there is one.
+fn maybe_named(text: &str) -> Result<(Option<String>, &str), String> {
+    match text.rsplit_once('=') {
+        Some(("", value)) => Err(format!("there is no name before '={value}'; write one, or {value} alone")),
+        Some((name, value)) => Ok((Some(name.to_owned()), value)),
+        None => Ok((None, text)),
+    }
 }
 
 /// More users than one host could make, which a prediction needs not.
@@ -83,14 +98,12 @@ fn cpus(text: &str) -> Result<(String, f64), String> {
 
 fn workers(text: &str) -> Result<(String, u32), String> {
     let (name, value) = values::named(text)?;
-    Ok((name, whole(&value)?))
+    Ok((name, whole(&value, WORKERS_MAX)?))
 }
 
 fn servers(text: &str) -> Result<(Option<String>, u32), String> {
-    match text.rsplit_once('=') {
-        Some((name, value)) => Ok((Some(name.to_owned()), whole(value)?.min(1_000))),
-        None => Ok((None, whole(text)?.min(1_000))),
-    }
+    let (name, value) = maybe_named(text)?;
+    Ok((name, whole(value, SERVERS_MAX)?))
 }
 
 /// A change in per cent, as a factor.
@@ -120,17 +133,17 @@ fn delay(text: &str) -> Result<(String, f64), String> {
 
 /// A rate as `tc` writes it: `100Mbit`, `1Gbit`.
 fn link(text: &str) -> Result<(Option<String>, f64), String> {
-    let (name, rate) = match text.rsplit_once('=') {
-        Some((name, rate)) => (Some(name.to_owned()), rate),
-        None => (None, text),
-    };
+    let (name, rate) = maybe_named(text)?;
     let lower = rate.trim().to_ascii_lowercase();
     let units = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
     let unit = units.into_iter().find_map(|(unit, bits)| Some((lower.strip_suffix(unit)?, bits)));
     let (number, bits) = unit.ok_or_else(|| {
         format!("'{rate}' is not the rate of a link; write it in bits per second, such as 100Mbit or 1Gbit")
     })?;
-    Ok((name, positive(number, 1e6)? * bits))
+    let bits_per_s = number.trim().parse::<f64>().ok().map(|number| number * bits);
+    let bits_per_s = bits_per_s.filter(|bits_per_s| (1.0..=RATE_MAX).contains(bits_per_s));
+    let most = RATE_MAX / 1e9;
+    Ok((name, bits_per_s.ok_or_else(|| format!("'{rate}' is not a rate from 1bit to {most}Gbit"))?))
 }
 
 /// Shares of kinds of request: `read=90%,write=10%`. A name may hold commas and equal signs, as paths do.
@@ -198,6 +211,11 @@ impl FromStr for GoalFlag {
             _ => return Err(shape()),
         };
         let figure = figure(name).ok_or_else(shape)?;
+        if figure == GoalFigure::Users && at.is_some() {
+            return Err(format!(
+                "'{text}': N* is not of some number of users; write 'users>=N' alone, or another figure"
+            ));
+        }
         let value = match figure {
             GoalFigure::Throughput | GoalFigure::Users => positive(value, 1e12)?,
             _ => values::duration(value)?.as_secs_f64() * 1e6,
@@ -235,10 +253,26 @@ mod tests {
         let (of, factor) = demand("app.cpu=-30%").expect("a change");
         assert!(of == "app.cpu" && (factor - 0.7).abs() < 1e-12);
         assert_eq!(servers("2"), Ok((None, 2)));
+        assert_eq!(servers("app=1000"), Ok((Some("app".into()), 1_000)));
         for wrong in ["app.cpu=30%", "app.cpu=-100%", "=-3%", "app.cpu=-3"] {
             assert!(demand(wrong).is_err(), "{wrong}");
         }
         assert!(delay("db=5ms").is_err() && link("fast").is_err() && link("-1bit").is_err());
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused_and_not_cut() {
+        assert_eq!(link("100000000bit"), Ok((None, 1e8)));
+        assert_eq!(link("1000000Gbit"), Ok((None, 1e15)));
+        for wrong in ["1000001Gbit", "1000000001Mbit", "0.5bit", "0Gbit", "infbit", "nanbit", "=1Gbit"] {
+            assert!(link(wrong).is_err(), "{wrong}");
+        }
+        let said = servers("5000").expect_err("too many");
+        assert!(said.contains("'5000' is not a whole number from 1 to 1000"), "{said}");
+        for wrong in ["app=1001", "=2", "0", "app="] {
+            assert!(servers(wrong).is_err(), "{wrong}");
+        }
+        assert!(workers("app=100000").is_ok() && workers("app=100001").is_err());
     }
 
     #[test]
@@ -267,6 +301,9 @@ mod tests {
         for wrong in ["p99>=50ms", "p97<=50ms", "mean<=50", "throughput<=3", "mean<=5ms at x users"] {
             assert!(wrong.parse::<GoalFlag>().is_err(), "{wrong}");
         }
+        assert!("users>=50".parse::<GoalFlag>().is_ok());
+        let at = "users>=50 at 10 users".parse::<GoalFlag>().expect_err("N* has no number of users");
+        assert!(at.contains("'users>=N' alone"), "{at}");
         let unknown = "p97<=50ms".parse::<GoalFlag>().expect_err("no such percentile");
         assert!(unknown.contains("mean, p50, p90, p95, p99, p999"), "{unknown}");
     }

@@ -1,9 +1,14 @@
 //! `nstar compare` and `nstar history`: what they refuse, how they end, what they write.
 
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
 use serde_json::{Value, json};
 
 use crate::common::{
-    support::{Place, Server, free_port},
+    support::{PATIENCE, Place, Server, free_port, signal},
     verdict::HTTP,
 };
 
@@ -193,6 +198,81 @@ fn a_folder_of_runs_is_a_history() {
     place.write("empty/x.txt", "");
     place.nstar(["history", "empty"]).run().exits(2).complains("no run file");
     place.nstar(["history", "none"]).run().exits(2).complains("cannot read the folder");
+}
+
+#[test]
+fn a_change_for_the_worse_that_came_lately_can_fail_a_pipeline() {
+    let place = Place::beside_others();
+    for day in 1..=12 {
+        let share = if day <= 8 { 1.0 } else { 0.9 } + f64::from(day * 7 % 5) * 0.002;
+        place.write(&format!("runs/{day:02}.json"), scaled(share, day).to_string());
+    }
+    let history = |more: &[&str]| place.nstar(["history", "runs"].iter().chain(more)).run();
+    history(&["--markdown", "summary.md"]).exits(0);
+    let lately = history(&["--fail-on-change", "--markdown", "summary.md"]).exits(3);
+    lately.complains("Throughput fell with 09.json").says("Throughput fell with 09.json");
+    history(&["--fail-on-change=3"]).exits(0);
+    history(&["--fail-on-change=0"]).exits(2);
+    let summary = std::fs::read_to_string(place.path("summary.md")).expect("a summary");
+    assert_eq!(summary.matches("### nstar history").count(), 2, "summaries are appended: {summary}");
+    assert!(summary.contains("| 09.json | ") && summary.contains("| **Throughput "), "{summary}");
+}
+
+/// Of runs of one URL.
+#[test]
+fn a_history_keeps_loads_of_other_settings_apart() {
+    let place = Place::beside_others();
+    for day in 1..=12 {
+        let mut run = scaled(if day <= 6 { 1.0 } else { 0.8 } + f64::from(day * 7 % 5) * 0.002, day);
+        run["load"]["think_time_us"] = json!(if day <= 6 { 0.0 } else { 1e5 });
+        place.write(&format!("runs/{day:02}.json"), run.to_string());
+    }
+    let found = place.nstar(["history", "runs", "-j", "--fail-on-change"]).run().exits(0);
+    let found: Value = serde_json::from_str(&found.stdout).expect("JSON on stdout");
+    let courses = found["courses"].as_array().expect("courses");
+    let sizes: Vec<_> = courses.iter().map(|course| course["runs"].as_array().map(Vec::len)).collect();
+    assert_eq!(sizes, [Some(6), Some(6)]);
+    assert!(courses.iter().all(|course| course["changes"] == json!([])), "{found}");
+    assert_eq!(courses[1]["told_apart_by"], json!([{"aspect": "think-time", "setting": 1e5}]));
+}
+
+/// Whether a process is there and has not ended.
+fn is_running(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// A server in the background of a command that is done is what the command is for; one below a command that hangs keeps the port.
+#[test]
+fn what_a_restart_leaves_behind_runs_on_unless_it_is_interrupted() {
+    let place = Place::beside_sleepers();
+    let server = sleeper();
+    let started = |name: &str| std::fs::read_to_string(place.path(name)).unwrap_or_default();
+    let leaves = "sleep 60 >/dev/null 2>&1 & echo $! >> left";
+    let repeats = ["-c", "1", "-d", "300ms", "--repeats", "2", "--restart", leaves, "-o", "a.json"];
+    let outcome = place.sweep(&server, repeats);
+    let left = started("left");
+    let left: Vec<&str> = left.lines().collect();
+    assert!(left.len() == 2 && left.iter().all(|pid| is_running(pid)), "{left:?}\n{outcome}");
+    left.iter().for_each(|pid| signal(pid.parse().expect("a number"), "KILL"));
+
+    let hangs = "sh -c 'sleep 60 & echo $! > below; wait' >/dev/null 2>&1";
+    let url = server.url("/");
+    let args = ["sweep", &url, "--repeats", "2", "--restart", hangs, "-o", "b.json"];
+    let running = place.nstar(args).start();
+    let deadline = Instant::now() + PATIENCE;
+    let wait = |is_so: &dyn Fn() -> bool, what: &str| {
+        while !is_so() {
+            assert!(Instant::now() < deadline, "{what}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    wait(&|| started("below").ends_with('\n'), "the command never began");
+    running.signal("INT");
+    running.finish().exits(130);
+    let below = started("below");
+    wait(&|| !is_running(below.trim()), "what the command started goes on");
 }
 
 #[test]

@@ -19,9 +19,11 @@ def forward():
 serve(keep, forward)
 "#;
 
-/// A front that reads every request, and forwards it over one of four connections that it keeps.
+/// A front that reads every request, and forwards it over one of four connections that it keeps. Its name is that of a proxy: of
+/// another program it is open whether connections or workers are too few.
 const FOUR_CONNECTIONS: &str = r#"
 import os
+with open("/proc/self/comm", "w") as name: name.write("haproxy")
 def call():
     behind = socket.create_connection(("127.0.0.1", int(os.environ["BEHIND"])))
     behind.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -72,8 +72,22 @@ fn a_thing_that_is_changed_twice_is_refused_and_several_changes_are_cautioned() 
     twice(["--link", "1Gbit"], ["--link", "lo=2Gbit"], "what may be the same link");
     twice(["--think", "1ms"], ["--think", "2ms"], "--think");
     predict(&[cpus, less].concat()).exits(0).says("Caution: What 2 changes at once do to one another");
-    let one = predict(&["--cpus", "nginx worker=2", "-j"]).exits(0);
-    assert!(!one.stdout.contains("several-changes"), "{}", one.stdout);
+    let one = predict(&["--cpus", "nginx worker=16", "-j"]).exits(0);
+    assert!(!one.stdout.contains("several-changes") && !one.stdout.contains("far-beyond"), "{}", one.stdout);
+    predict(&["--cpus", "nginx worker=16", "--demand", "lo.network=-90%"])
+        .exits(0)
+        .says("Caution: 2 changes at once promise");
+}
+
+#[test]
+fn values_that_a_flag_does_not_take_are_refused_and_not_cut() {
+    let place = Place::beside_others();
+    place.write("run.json", RUN);
+    let predict = |args: &[&str]| place.nstar(["predict", "run.json"].iter().chain(args)).run();
+    predict(&["--add-server", "5000"]).exits(2).complains("'5000' is not a whole number from 1 to 1000");
+    predict(&["--add-server", "=2"]).exits(2).complains("there is no name before '=2'");
+    predict(&["--link", "2000000Gbit"]).exits(2).complains("not a rate from 1bit to 1000000Gbit");
+    predict(&["--goal", "users>=50 at 10 users"]).exits(2).complains("write 'users>=N' alone");
 }
 
 #[test]

@@ -27,8 +27,10 @@ pub(super) fn limits(reader: &Reader<'_>, topology: Option<&Topology>) -> Limits
     let is_nobodys = server_network.is_some() && topology.is_some_and(|topology| topology.load_is_far);
     let sockets = if is_nobodys { Sockets::default() } else { sockets(reader, &own) };
     let listeners = topology.map(|topology| listeners(reader, topology, &own));
+    let [packets_dropped, packets_handled] = packets(reader);
+    let packet_queue = packet_queue(reader);
     Limits {
-        sockets: Sockets { packet_queue: packet_queue(reader), packets_dropped: dropped(reader), ..sockets },
+        sockets: Sockets { packet_queue, packets_dropped, packets_handled, ..sockets },
         server_network,
         listeners: listeners.unwrap_or_default(),
     }
@@ -92,12 +94,14 @@ fn packet_queue(reader: &Reader<'_>) -> Option<u64> {
     reader.number(Check::PacketsDropped, &reader.paths.proc.join("sys/net/core/netdev_max_backlog"))
 }
 
-/// Packets dropped from full queues so far: the count is the same in every namespace.
-fn dropped(reader: &Reader<'_>) -> u64 {
+/// Packets dropped from full queues so far, and handled: the counts are the same in every namespace.
+fn packets(reader: &Reader<'_>) -> [u64; 2] {
     let text = |name: &str| reader.text(Check::PacketsDropped, &reader.paths.proc.join(name));
     let mut cpus = host::cpus(&text("stat"), ticks_per_second());
-    softnet::add_to(&mut cpus, &softnet::softnet(&text("net/softnet_stat")));
-    cpus.iter().map(|cpu| cpu.packets_dropped).fold(0, u64::saturating_add)
+    let lines = softnet::softnet(&text("net/softnet_stat"));
+    softnet::add_to(&mut cpus, &lines);
+    let dropped = cpus.iter().map(|cpu| cpu.packets_dropped).fold(0, u64::saturating_add);
+    [dropped, lines.iter().map(|line| line.handled).fold(0, u64::saturating_add)]
 }
 
 /// The queues of the server itself. Tiers behind it are called over connections that are kept, and need no long ones.

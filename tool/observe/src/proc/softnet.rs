@@ -7,20 +7,22 @@ use analysis::counters::Cpu;
 pub(crate) struct Softnet {
     /// The processor; `None` before Linux 5.10, whose lines follow the order of the processors that are online.
     cpu: Option<u32>,
+    /// Packets that it handled, modulo 2^32.
+    pub(crate) handled: u64,
     dropped: u64,
     squeezed: u64,
 }
 
-/// The lines of the file (net/core/net-procfs.c): hexadecimal numbers, of which the second counts packets dropped from a
-/// full queue, the third polls that ended with packets left, and the thirteenth is the processor.
+/// The lines of the file (net/core/net-procfs.c): hexadecimal numbers, of which the first counts packets that were handled, the
+/// second those dropped from a full queue, the third polls that ended with packets left, and the thirteenth is the processor.
 pub(crate) fn softnet(text: &str) -> Vec<Softnet> {
     text.lines().filter_map(line).collect()
 }
 
 fn line(text: &str) -> Option<Softnet> {
     let mut fields = text.split_whitespace().map(|field| u32::from_str_radix(field, 16).ok());
-    let (dropped, squeezed) = (fields.nth(1)??, fields.next()??);
-    Some(Softnet { cpu: fields.nth(9).flatten(), dropped: dropped.into(), squeezed: squeezed.into() })
+    let [handled, dropped, squeezed] = [fields.next()??, fields.next()??, fields.next()??].map(u64::from);
+    Some(Softnet { cpu: fields.nth(9).flatten(), handled, dropped, squeezed })
 }
 
 /// Adds the counts to the processors that they belong to.
@@ -58,6 +60,12 @@ pub(super) mod tests {
     fn old_kernels_list_processors_in_order() {
         let old = "00000018 00000003 00000001 00000000\n000010e2 0000000a 000000ff 00000000\n";
         assert_eq!(counted(old), [(0, 3, 1), (2, 10, 255)]);
+    }
+
+    #[test]
+    fn packets_that_were_handled_are_counted_beside_those_dropped() {
+        let counted: Vec<_> = softnet(TWO).iter().map(|line| (line.handled, line.dropped)).collect();
+        assert_eq!(counted, [(0x18, 0), (0x10e2, 10)]);
     }
 
     #[test]

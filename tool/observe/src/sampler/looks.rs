@@ -51,7 +51,7 @@ fn turn(processes: usize, number: usize) -> usize {
 }
 
 /// Shares out `most` threads over processes with so many, ascending: all of them where there are few, and the rest evenly.
-fn allotted(counts: &[usize], most: usize) -> Vec<usize> {
+pub(super) fn allotted(counts: &[usize], most: usize) -> Vec<usize> {
     let mut left = most;
     let share = |(index, count): (usize, &usize)| {
         let share = (*count).min(left / (counts.len() - index));

@@ -70,8 +70,19 @@ impl ProcessSampler {
         }
     }
 
-    /// Takes a sample. Returns `None` once the process is gone. `online` holds the processors of the host.
-    pub(super) fn sample(&mut self, role: Role, online: &BTreeSet<u32>) -> Option<ProcessSample> {
+    /// Lists the threads for the next sample. Returns how many there are.
+    pub(super) fn list_threads(&mut self) -> usize {
+        self.threads.list()
+    }
+
+    /// Takes a sample, of at most so many threads. Returns `None` once the process is gone. `online` holds the processors of the
+    /// host.
+    pub(super) fn sample(
+        &mut self,
+        role: Role,
+        online: &BTreeSet<u32>,
+        threads_most: usize,
+    ) -> Option<ProcessSample> {
         let stat = process::stat(&self.stat.text())?;
         if self.samples.is_multiple_of(SAMPLES_PER_SLOW_READ) {
             self.read_slowly_changing(online);
@@ -81,7 +92,7 @@ impl ProcessSampler {
         self.role = role;
         self.name.clone_from(&stat.name);
         let io = self.io.text();
-        let (threads, run_queue_wait_us) = self.threads.sample();
+        let (threads, run_queue_wait_us) = self.threads.sample(threads_most);
         let process = Process {
             pid: self.pid,
             started_ticks: stat.started_ticks,

@@ -9,49 +9,68 @@ use crate::clock::ticks_per_second;
 use crate::kernel_files::{numbered_entries, read_or_empty};
 use crate::proc::process::{self, Schedstat};
 
-/// How many threads of a process a sample covers. If there are more, it covers the busiest, and some of the others in
-/// turn.
-const THREADS_MAX: usize = 256;
+/// How many threads of a process a sample covers at most. If there are more, it covers the busiest, and some of the others
+/// in turn.
+pub(super) const THREADS_MAX: usize = 256;
 
 /// Threads may be renamed, so each name is read once in this many samples.
 const NAMES: u64 = 16;
 
-/// How many of [`THREADS_MAX`] are reserved for threads that were not busy lately.
-const OTHERS: usize = 64;
+/// Where there are more threads than a sample covers, one in so many of those that it does were not busy lately.
+const OTHERS: usize = 4;
+
+/// A thread that has used less processor time in all its life is not sampled again at once to see how busy it is,
+/// nanoseconds.
+const HARDLY_ANY_NS: u64 = 1_000_000;
 
 /// Samples the threads of a process.
 #[derive(Debug)]
 pub(super) struct ThreadSampler {
     task: PathBuf,
     known: BTreeMap<u32, KnownThread>,
-    /// Run-queue wait of all threads, including ended ones as far as they were sampled.
+    /// Run-queue wait of all threads, including ended ones as far as they were sampled. What a thread waited before it was
+    /// sampled first counts only if it was new then.
     wait_ns: u64,
     samples: u64,
-    /// The numbers of all threads at the last sample, ascending.
+    /// The numbers of all threads when they were last listed, ascending.
     alive: Vec<u32>,
+    /// The same of the time before.
+    before: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct KnownThread {
     account: Schedstat,
-    /// CPU time between its last two samples.
-    lately_ns: u64,
+    /// CPU time from one sample of the process to the next, on average since its own last one but one. `None` where it had
+    /// only one, and may be busy.
+    lately_ns: Option<u64>,
+    /// The number of the last sample that covered it; 0 where none did yet.
     last_sample: u64,
     thread: Thread,
 }
 
 impl ThreadSampler {
     pub(super) fn new(task: PathBuf) -> Self {
-        Self { task, known: BTreeMap::new(), wait_ns: 0, samples: 0, alive: Vec::new() }
+        let (alive, before) = (Vec::new(), Vec::new());
+        Self { task, known: BTreeMap::new(), wait_ns: 0, samples: 0, alive, before }
     }
 
-    /// Takes a sample. Returns the threads, by number, and the run-queue wait of all, microseconds.
-    pub(super) fn sample(&mut self) -> (Vec<Thread>, u64) {
+    /// Lists the threads for the next sample. Returns how many there are.
+    pub(super) fn list(&mut self) -> usize {
+        // Where they cannot be listed just now, as with too many open files, none is taken for ended, and later for new.
+        if let Ok(alive) = numbered_entries(&self.task) {
+            self.before = std::mem::replace(&mut self.alive, alive);
+            self.known.retain(|tid, _| self.alive.binary_search(tid).is_ok());
+        }
+        self.alive.len()
+    }
+
+    /// Takes a sample of at most so many of the threads that were listed. Returns these, by number, and the run-queue wait of
+    /// all, microseconds.
+    pub(super) fn sample(&mut self, most: usize) -> (Vec<Thread>, u64) {
         self.samples += 1;
-        self.alive = numbered_entries(&self.task).unwrap_or_default();
-        self.known.retain(|tid, _| self.alive.binary_search(tid).is_ok());
         let mut threads = Vec::new();
-        for tid in self.chosen(self.alive.clone()) {
+        for tid in self.chosen(self.alive.clone(), most) {
             threads.extend(self.sample_thread(tid));
         }
         threads.sort_unstable_by_key(|thread| thread.tid);
@@ -63,28 +82,47 @@ impl ThreadSampler {
         (&self.task, &self.alive)
     }
 
-    fn chosen(&self, mut alive: Vec<u32>) -> Vec<u32> {
-        if alive.len() <= THREADS_MAX {
+    fn chosen(&self, mut alive: Vec<u32>, most: usize) -> Vec<u32> {
+        if alive.len() <= most {
             return alive;
         }
-        let known = |tid: &u32| self.known.get(tid);
-        alive.sort_by_key(|tid| std::cmp::Reverse(known(tid).map_or(0, |known| known.lately_ns)));
-        let mut others = alive.split_off(THREADS_MAX - OTHERS);
-        others.sort_by_key(|tid| known(tid).map_or(0, |known| known.last_sample));
-        alive.extend(others.into_iter().take(OTHERS));
+        let lately_ns = |tid: &u32| self.known.get(tid).and_then(|known| known.lately_ns).unwrap_or(0);
+        alive.sort_by_key(|tid| std::cmp::Reverse(lately_ns(tid)));
+        let others_most = (most / OTHERS).max(1);
+        let mut others = alive.split_off(most.saturating_sub(others_most));
+        others.sort_by_key(|tid| self.turn(*tid));
+        alive.extend(others.into_iter().take(others_most));
         alive
+    }
+
+    /// When a thread that was not busy lately is to be sampled: the lower, the sooner. Those that may be busy are first.
+    fn turn(&self, tid: u32) -> u64 {
+        match self.known.get(&tid) {
+            Some(KnownThread { lately_ns: None, .. }) => 0,
+            Some(known) => known.last_sample + 1,
+            None => 1,
+        }
     }
 
     fn sample_thread(&mut self, tid: u32) -> Option<Thread> {
         let directory = self.task.join(tid.to_string());
+        let was_there = self.before.binary_search(&tid).is_ok();
         let known = self.known.entry(tid).or_default();
-        known.last_sample = self.samples;
+        let last_sample = std::mem::replace(&mut known.last_sample, self.samples);
+        let passed = match last_sample {
+            0 if was_there || self.samples == 1 => None,
+            0 => Some(1),
+            last => Some(self.samples - last),
+        };
         let account = process::schedstat(&read_or_empty(&directory.join("schedstat")));
+        known.lately_ns = account.map_or(Some(0), |account| known.lately_ns(account, passed));
         if let Some(account) = account {
             let asleep = matches!(known.thread.state, ThreadState::Sleeping | ThreadState::Futex);
             let idle = account == known.account;
-            known.lately_ns = account.cpu_ns.saturating_sub(known.account.cpu_ns);
-            self.wait_ns += account.wait_ns.saturating_sub(known.account.wait_ns);
+            // An old thread that is sampled first waited some time before, which is not known.
+            if last_sample > 0 || !was_there {
+                self.wait_ns += account.wait_ns.saturating_sub(known.account.wait_ns);
+            }
             known.account = account;
             // The thread has not run, so it still waits where it did.
             if idle && asleep {
@@ -103,6 +141,17 @@ impl ThreadSampler {
             _ => known.thread = read_thread(&directory, tid, account, &syscall)?,
         }
         Some(known.thread.clone())
+    }
+}
+
+impl KnownThread {
+    /// The processor time that it used from one sample to the next, by its account so many samples after its last one. Without
+    /// a last one it is not known what it used lately, unless it never used anything.
+    fn lately_ns(&self, account: Schedstat, passed: Option<u64>) -> Option<u64> {
+        match passed {
+            Some(passed) => Some(account.cpu_ns.saturating_sub(self.account.cpu_ns) / passed.max(1)),
+            None => (account.cpu_ns < HARDLY_ANY_NS).then_some(0),
+        }
     }
 }
 
@@ -212,6 +261,12 @@ mod tests {
         std::fs::write(directory.join("schedstat"), account).unwrap();
     }
 
+    /// A sample of as many threads as one takes in.
+    fn sampled(threads: &mut ThreadSampler) -> (Vec<Thread>, u64) {
+        threads.list();
+        threads.sample(THREADS_MAX)
+    }
+
     #[test]
     fn a_thread_in_a_futex() {
         let task = tempfile::tempdir().unwrap();
@@ -220,7 +275,7 @@ mod tests {
         lay_out(task.path(), 8, "0 0 0\n", 'S');
         std::fs::write(task.path().join("8/wchan"), "futex_wait_queue").unwrap();
         lay_out(task.path(), 9, "1000 2000 1\n", 'D');
-        let (threads, wait_us) = ThreadSampler::new(task.path().to_owned()).sample();
+        let (threads, wait_us) = sampled(&mut ThreadSampler::new(task.path().to_owned()));
         let states: Vec<_> = threads.iter().map(|thread| thread.state).collect();
         assert_eq!(states, [ThreadState::Futex, ThreadState::Futex, ThreadState::Disk]);
         let futexes: Vec<_> = threads.iter().map(|thread| thread.futex).collect();
@@ -245,7 +300,7 @@ mod tests {
         let mut threads = ThreadSampler::new(task.path().to_owned());
         let mut seen = |account: u64| {
             std::fs::write(task.path().join("7/schedstat"), format!("{account} 0 2\n")).unwrap();
-            threads.sample().0.remove(0)
+            sampled(&mut threads).0.remove(0)
         };
         seen(2_000_000);
         std::fs::write(task.path().join("7/syscall"), format!("{} 0x10\n", libc::SYS_futex)).unwrap();
@@ -263,29 +318,81 @@ mod tests {
         lay_out(task.path(), 7, "1 4000 9\n", 'S');
         lay_out(task.path(), 8, "1 6000 9\n", 'R');
         let mut threads = ThreadSampler::new(task.path().to_owned());
-        assert_eq!(threads.sample().1, 10);
+        assert_eq!(sampled(&mut threads).1, 10);
         std::fs::remove_dir_all(task.path().join("8")).unwrap();
-        let (left, wait_us) = threads.sample();
+        let (left, wait_us) = sampled(&mut threads);
         assert_eq!((left.len(), wait_us), (1, 10));
+    }
+
+    /// Each has waited for 5 ms since it began, long ago.
+    fn many(count: u32) -> tempfile::TempDir {
+        let task = tempfile::tempdir().unwrap();
+        (1..=count).for_each(|tid| lay_out(task.path(), tid, "10 5000000 1\n", 'S'));
+        task
     }
 
     #[test]
     fn of_many_threads_the_busiest_are_always_sampled_and_all_in_turn() {
-        let task = tempfile::tempdir().unwrap();
         let count = 600;
-        for tid in 1..=count {
-            lay_out(task.path(), tid, "10 0 1\n", 'S');
-        }
+        let task = many(count);
         let mut threads = ThreadSampler::new(task.path().to_owned());
         let mut ever = std::collections::BTreeSet::new();
         for round in 1..=10u64 {
-            lay_out(task.path(), count, &format!("{} 0 {round}\n", round * 1_000_000), 'R');
-            let (seen, _) = threads.sample();
+            lay_out(task.path(), count, &format!("{} 5000000 {round}\n", round * 1_000_000), 'R');
+            let (seen, _) = sampled(&mut threads);
             assert_eq!(seen.len(), THREADS_MAX);
             ever.extend(seen.iter().map(|thread| thread.tid));
         }
         assert_eq!(ever.len(), count as usize);
-        let busiest = threads.sample().0.into_iter().map(|thread| thread.cpu_us).max();
+        let busiest = sampled(&mut threads).0.into_iter().map(|thread| thread.cpu_us).max();
         assert_eq!(busiest, Some(10_000));
+    }
+
+    #[test]
+    fn what_a_thread_waited_before_it_was_sampled_first_counts_only_if_it_is_new() {
+        let task = many(600);
+        let mut threads = ThreadSampler::new(task.path().to_owned());
+        // The first sample is where counting begins, whatever it says.
+        let (_, begun_us) = sampled(&mut threads);
+        for round in 2..=12 {
+            assert_eq!(sampled(&mut threads).1, begun_us, "round {round}");
+        }
+        lay_out(task.path(), 601, "10 7000000 1\n", 'S');
+        assert_eq!(sampled(&mut threads).1, begun_us + 7_000, "it began since");
+        lay_out(task.path(), 601, "10 8000000 1\n", 'S');
+        for _ in 0..12 {
+            sampled(&mut threads);
+        }
+        assert_eq!(sampled(&mut threads).1, begun_us + 8_000);
+    }
+
+    /// Old threads that used much long ago do not take the places of those that are busy now.
+    #[test]
+    fn what_a_thread_used_long_ago_does_not_make_it_one_of_the_busiest() {
+        let task = tempfile::tempdir().unwrap();
+        (1..=600).for_each(|tid| lay_out(task.path(), tid, "9000000000 0 1\n", 'S'));
+        let mut threads = ThreadSampler::new(task.path().to_owned());
+        let mut missed = 0;
+        for round in 1..=30u64 {
+            let busy = format!("{} 0 {round}\n", 9_000_000_000 + round * 1_000);
+            (1..=150).for_each(|tid| lay_out(task.path(), tid, &busy, 'R'));
+            let seen = sampled(&mut threads).0;
+            missed += (1..=150).filter(|tid| !seen.iter().any(|thread| thread.tid == *tid)).count();
+        }
+        assert_eq!(missed, 0);
+    }
+
+    #[test]
+    fn fewer_threads_are_sampled_where_a_sample_may_cover_fewer() {
+        let task = many(20);
+        let mut threads = ThreadSampler::new(task.path().to_owned());
+        let mut ever = std::collections::BTreeSet::new();
+        for _ in 0..40 {
+            assert_eq!(threads.list(), 20);
+            let (seen, _) = threads.sample(2);
+            assert_eq!(seen.len(), 2);
+            ever.extend(seen.iter().map(|thread| thread.tid));
+        }
+        assert_eq!(ever.len(), 20, "each has its turn");
     }
 }

@@ -1,5 +1,6 @@
 //! Network namespaces, with their addresses and sockets.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -112,10 +113,11 @@ impl Namespace {
         ipv4.chain(self.own_ipv6().into_iter().map(IpAddr::from)).collect()
     }
 
-    fn has_address(&self, ip: IpAddr) -> bool {
+    /// Those that it has now of the family of this one.
+    fn addresses_like(&self, ip: IpAddr) -> Vec<IpAddr> {
         match ip {
-            IpAddr::V4(ip) => self.own_ipv4().contains(&ip),
-            IpAddr::V6(ip) => self.own_ipv6().contains(&ip),
+            IpAddr::V4(_) => self.own_ipv4().into_iter().map(IpAddr::from).collect(),
+            IpAddr::V6(_) => self.own_ipv6().into_iter().map(IpAddr::from).collect(),
         }
     }
 
@@ -154,26 +156,38 @@ pub(crate) fn accepting(sockets: &[TcpSocket], target: SocketAddr) -> BTreeSet<u
     same_family
 }
 
+/// Addresses, each with the places of the namespaces that have it, ascending.
+type Having = BTreeMap<IpAddr, Vec<usize>>;
+
 /// All visible namespaces, our own first.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
     all: Vec<Namespace>,
     of: BTreeMap<Pid, usize>,
+    /// Which of them have an address of IPv4 and of IPv6, read when it is first asked for after a refresh: a search asks for as
+    /// many addresses as are called.
+    having: [OnceCell<Having>; 2],
 }
 
 impl Namespaces {
     pub(crate) fn read(paths: &KernelPaths, tree: &ProcessTree) -> Self {
-        let mut namespaces = Self { all: vec![Namespace::own(paths)], of: BTreeMap::new() };
+        let mut namespaces = Self::with_own(paths);
         namespaces.refresh(paths, tree);
         namespaces
+    }
+
+    fn with_own(paths: &KernelPaths) -> Self {
+        let having = [OnceCell::new(), OnceCell::new()];
+        Self { all: vec![Namespace::own(paths)], of: BTreeMap::new(), having }
     }
 
     /// Reads those of new processes. The others stay where they are, but for the few whose turn it is to be read again.
     pub(crate) fn refresh(&mut self, paths: &KernelPaths, tree: &ProcessTree) {
         let gone = |namespace: &Namespace| namespace.through.is_some_and(|pid| !tree.contains(pid));
         if self.all.iter().any(gone) {
-            *self = Self { all: vec![Namespace::own(paths)], of: BTreeMap::new() };
+            *self = Self::with_own(paths);
         }
+        self.having = [OnceCell::new(), OnceCell::new()];
         let mut known = std::mem::take(&mut self.of);
         known.retain(|pid, _| !tree.is_due(*pid));
         for pid in tree.pids() {
@@ -214,11 +228,29 @@ impl Namespaces {
         from: Option<&'a Namespace>,
         ip: IpAddr,
     ) -> impl Iterator<Item = &'a Namespace> {
-        let others = self.all.iter().filter(move |other| from.is_none_or(|from| from.id != other.id));
-        let others = others.filter(move |other| !ip.is_loopback() && other.has_address(ip));
+        let having: &[usize] = if ip.is_loopback() { &[] } else { self.having(ip) };
+        let having = having.iter().filter_map(move |place| self.all.get(*place));
+        let others = having.clone().filter(move |other| from.is_none_or(|from| from.id != other.id));
+        let is_own = move |from: &&Namespace| having.clone().any(|other| other.id == from.id);
         from.into_iter()
-            .filter(move |from| ip.is_loopback() || ip.is_unspecified() || from.has_address(ip))
+            .filter(move |from| ip.is_loopback() || ip.is_unspecified() || is_own(from))
             .chain(others)
+    }
+
+    /// The places of those that have the address.
+    fn having(&self, ip: IpAddr) -> &[usize] {
+        let [ipv4, ipv6] = &self.having;
+        let known = if ip.is_ipv4() { ipv4 } else { ipv6 };
+        let all = known.get_or_init(|| {
+            let mut having = Having::new();
+            for (place, namespace) in self.all.iter().enumerate() {
+                for own in namespace.addresses_like(ip) {
+                    having.entry(own).or_default().push(place);
+                }
+            }
+            having
+        });
+        all.get(&ip).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The first namespace, our own before others, in which anything listens on the port, with the inodes of the sockets
@@ -283,6 +315,50 @@ mod tests {
     fn a_listener_on_all_of_ipv6_accepts_ipv4_too() {
         assert_eq!(inodes(&[listener("[::]:80", 3)], "127.0.0.1:80"), [3]);
         assert!(inodes(&[listener("0.0.0.0:80", 1)], "[::1]:80").is_empty());
+    }
+
+    /// Processes 1, 2 and so on, each in a namespace of its own with this address.
+    fn host(addresses: &[&str]) -> (tempfile::TempDir, KernelPaths) {
+        let folder = tempfile::tempdir().unwrap();
+        let proc = folder.path().to_owned();
+        for (pid, address) in (1u32..).zip(addresses) {
+            let process = proc.join(pid.to_string());
+            std::fs::create_dir_all(process.join("ns")).unwrap();
+            std::fs::create_dir_all(process.join("net")).unwrap();
+            std::os::unix::fs::symlink(format!("net:[{pid}]"), process.join("ns/net")).unwrap();
+            std::fs::write(process.join("stat"), format!("{pid} (app) S 1{}", " 0".repeat(30))).unwrap();
+            has(&proc, pid, address);
+        }
+        let paths = KernelPaths { proc, ..KernelPaths::default() };
+        (folder, paths)
+    }
+
+    fn has(proc: &std::path::Path, pid: u32, address: &str) {
+        let text = format!("Local:\n |-- {address}\n /32 host LOCAL\n");
+        std::fs::write(proc.join(format!("{pid}/net/fib_trie")), text).unwrap();
+    }
+
+    fn that_have(namespaces: &Namespaces, ip: &str) -> Vec<Option<Pid>> {
+        namespaces.reachable(None, ip.parse().unwrap()).map(|namespace| namespace.through).collect()
+    }
+
+    /// A search asks about every address that is called.
+    #[test]
+    fn the_addresses_of_all_namespaces_are_read_once_in_a_search() {
+        let (_folder, paths) = host(&["10.0.0.1", "10.0.0.2", "10.0.0.2"]);
+        let mut tree = ProcessTree::read(&paths).unwrap();
+        let mut namespaces = Namespaces::read(&paths, &tree);
+        assert_eq!(that_have(&namespaces, "10.0.0.2"), [Some(2), Some(3)]);
+        has(&paths.proc, 1, "10.0.0.9");
+        assert_eq!(that_have(&namespaces, "10.0.0.1"), [Some(1)], "it is not read again");
+        assert!(that_have(&namespaces, "127.0.0.1").is_empty());
+        tree.refresh(&paths).unwrap();
+        namespaces.refresh(&paths, &tree);
+        assert_eq!(that_have(&namespaces, "10.0.0.9"), [Some(1)], "the next search reads it");
+        assert!(that_have(&namespaces, "10.0.0.1").is_empty());
+        let from = namespaces.of(2).unwrap();
+        let found = namespaces.reachable(Some(from), "10.0.0.2".parse().unwrap());
+        assert_eq!(found.map(|other| other.through).collect::<Vec<_>>(), [Some(2), Some(3)], "its own first");
     }
 
     #[test]

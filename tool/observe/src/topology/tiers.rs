@@ -25,11 +25,13 @@ pub(crate) struct TierSearch {
     /// Connected sockets that none of the `members` holds.
     foreign: BTreeSet<u64>,
     members: Vec<Pid>,
+    listening: Listening,
 }
 
 impl TierSearch {
     pub(crate) fn new(paths: &KernelPaths) -> Self {
-        Self { translation: Translation::new(paths), foreign: BTreeSet::new(), members: Vec::new() }
+        let (foreign, members, listening) = (BTreeSet::new(), Vec::new(), Listening::default());
+        Self { translation: Translation::new(paths), foreign, members, listening }
     }
 
     /// Adds the processes that the topology's processes are connected to now, tier by tier, and notes who calls what.
@@ -43,6 +45,7 @@ impl TierSearch {
         let ids = namespaces.ids();
         self.translation.retain(|id| ids.contains(id));
         topology.forget_unsure_calls();
+        self.listening = Listening::default();
         for _ in 0..DEPTH_MAX {
             let called = self.called(paths, namespaces, topology);
             if called.is_empty() {
@@ -105,7 +108,7 @@ impl TierSearch {
     /// The connected sockets of a namespace that may be calls not noted yet, each with what it may call and the listeners
     /// there.
     fn calls(
-        &self,
+        &mut self,
         namespaces: &Namespaces,
         namespace: &Namespace,
         sockets: &[TcpSocket],
@@ -122,7 +125,7 @@ impl TierSearch {
             }
             let listeners = listeners_at
                 .entry(socket.remote)
-                .or_insert_with(|| listeners_behind(namespaces, namespace, sockets, socket.remote));
+                .or_insert_with(|| self.listening.behind((namespaces, namespace), sockets, socket.remote));
             let callee = Callee::Tcp(namespace.id.clone(), socket.remote);
             if is_new(topology, &callee, listeners) && !serves_users(topology, listeners) {
                 calls.insert(socket.inode, (callee, listeners.clone()));
@@ -145,7 +148,8 @@ impl TierSearch {
             |local| self.translation.seen_by_server(namespace, Tuple { client: local, server: remote });
         match local.map(real).map(|real| real.server) {
             Some(server) if server != remote => {
-                (Callee::Tcp(id, server), listeners_behind(namespaces, namespace, sockets, server))
+                let behind = self.listening.behind((namespaces, namespace), sockets, server);
+                (Callee::Tcp(id, server), behind)
             }
             _ => (Callee::Tcp(id, remote), listeners),
         }
@@ -194,21 +198,38 @@ fn listening_ports(sockets: &[TcpSocket]) -> BTreeSet<u16> {
         .collect()
 }
 
-/// The inodes of the sockets that accept, on this host, a connection made in `namespace` to `remote`.
-fn listeners_behind(
-    namespaces: &Namespaces,
-    namespace: &Namespace,
-    sockets: &[TcpSocket],
-    remote: SocketAddr,
-) -> BTreeSet<u64> {
-    for other in namespaces.reachable(Some(namespace), remote.ip()) {
-        let found =
-            if other.id == namespace.id { accepting(sockets, remote) } else { other.listeners_on(remote) };
-        if !found.is_empty() {
-            return found;
+/// The listening sockets of namespaces that are called from others, by their ids. They are read once in a search, however
+/// often they are called.
+#[derive(Debug, Default)]
+struct Listening(BTreeMap<String, Vec<TcpSocket>>);
+
+impl Listening {
+    /// The inodes of the sockets that accept, on this host, a connection made to `remote` in `namespace`, which has these sockets.
+    fn behind(
+        &mut self,
+        (namespaces, namespace): (&Namespaces, &Namespace),
+        sockets: &[TcpSocket],
+        remote: SocketAddr,
+    ) -> BTreeSet<u64> {
+        for other in namespaces.reachable(Some(namespace), remote.ip()) {
+            let found = if other.id == namespace.id {
+                accepting(sockets, remote)
+            } else {
+                accepting(self.of(other), remote)
+            };
+            if !found.is_empty() {
+                return found;
+            }
         }
+        BTreeSet::new()
     }
-    BTreeSet::new()
+
+    fn of(&mut self, namespace: &Namespace) -> &[TcpSocket] {
+        self.0.entry(namespace.id.clone()).or_insert_with(|| {
+            let sockets = namespace.sockets().into_iter();
+            sockets.filter(|socket| socket.state == TcpState::Listen).collect()
+        })
+    }
 }
 
 fn by_namespace<'a>(namespaces: &'a Namespaces, topology: &Topology) -> Vec<(&'a Namespace, Vec<Pid>)> {
@@ -228,4 +249,28 @@ fn add(topology: &mut Topology, found: &BTreeSet<Pid>) {
     let mut downstream: BTreeSet<Pid> = found.iter().filter(|pid| !known(pid)).copied().collect();
     downstream.extend(&topology.downstream);
     topology.downstream = downstream.into_iter().collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sockets_of_a_namespace_that_is_called_are_read_once_in_a_search() {
+        let net = tempfile::tempdir().unwrap();
+        let listen = |inode: u64| {
+            let socket = "00000000:0050 00000000:0000 0A 00000000:00000000 00:0 0 0 0";
+            std::fs::write(net.path().join("tcp"), format!("head\n 0: {socket} {inode} 1\n")).unwrap();
+        };
+        let namespace = Namespace { id: "net:[2]".into(), through: Some(7), net: net.path().to_owned() };
+        let inodes = |listening: &mut Listening| {
+            listening.of(&namespace).iter().map(|socket| socket.inode).collect::<Vec<_>>()
+        };
+        let mut listening = Listening::default();
+        listen(50);
+        assert_eq!(inodes(&mut listening), [50]);
+        listen(51);
+        assert_eq!(inodes(&mut listening), [50], "it is not read again");
+        assert_eq!(inodes(&mut Listening::default()), [51], "the next search reads it");
+    }
 }

@@ -64,7 +64,11 @@ fn section(course: &Course, index: usize) -> Section {
         name: histories::title(course),
         found: histories::found(course),
         figures: Followed::ALL.into_iter().filter_map(|of| figure(course, of, index)).collect(),
-        table: table(course, index),
+        table: runs::table(
+            format!("runs-{index}"),
+            "The runs by when they began".into(),
+            &histories::rows(course),
+        ),
     }
 }
 
@@ -114,26 +118,6 @@ fn intervals(course: &Course, of: Followed) -> Vec<(f64, f64, f64)> {
         Followed::Users => run.users_ci.map(|ci| ci.map(f64::from)),
         Followed::CpuPerRequest => None,
     };
-    let runs = course.runs.iter().enumerate();
+    let runs = course.runs.iter().enumerate().filter(|(_, run)| of.of(run).is_some());
     runs.filter_map(|(index, run)| of_run(run).map(|[lo, hi]| ((index + 1) as f64, lo, hi))).collect()
-}
-
-fn table(course: &Course, index: usize) -> Table {
-    let remark = |index: usize| {
-        let here = course.changes.iter().filter(|change| change.first_run as usize == index);
-        let changes = here.map(|change| {
-            format!("{} {}", histories::figure(change.figure), number::change(change.ratio, None))
-        });
-        changes.collect::<Vec<_>>().join(", ")
-    };
-    let rows: Vec<(&Point, bool, String)> = course
-        .runs
-        .iter()
-        .enumerate()
-        .map(|(index, run)| {
-            let remark = remark(index);
-            (run, !remark.is_empty(), remark)
-        })
-        .collect();
-    runs::table(format!("runs-{index}"), "The runs by when they began".into(), &rows)
 }

@@ -13,7 +13,7 @@ pub(super) fn table(id: String, caption: String, runs: &[(&Point, bool, String)]
     columns.extend(numeric);
     columns.push(Column::words("Stopped by"));
     let remarked = runs.iter().any(|(_, _, remark)| !remark.is_empty());
-    columns.extend(remarked.then(|| Column::words("Change")));
+    columns.extend(remarked.then(|| Column::words("Remark")));
     let row = |(run, marked, remark): &(&Point, bool, String)| {
         let mut cells = cells(run);
         cells.extend(remarked.then(|| Cell::words(remark.clone())));
@@ -26,7 +26,8 @@ fn cells(run: &Point) -> Vec<Cell> {
     let time =
         |name, us: Option<f64>| us.map_or_else(Cell::missing, |us| Cell::figure(name, us, number::time(us)));
     let (rate, ci) = (run.throughput_per_s, run.throughput_ci_per_s);
-    let rate_text = format!("{} ({})", number::estimate(rate, Some(ci)), number::interval(rate, ci));
+    let least = if run.lower_bound { "at least " } else { "" };
+    let rate_text = format!("{least}{} ({})", number::estimate(rate, Some(ci)), number::interval(rate, ci));
     vec![
         Cell::words(run.file.clone()),
         Cell::words(run.started.clone()),

@@ -100,7 +100,7 @@ pub(crate) fn others(case: &Case) -> String {
 pub(crate) fn basis(case: &Case) -> Option<String> {
     let ratio = case.figures.iter().find(|ratio| ratio.figure == Figure::Throughput)?;
     let from = match ratio.basis {
-        Basis::Nothing => return None,
+        Basis::Nothing | Basis::OneRun => return None,
         Basis::WithinRuns => {
             return Some(
                 "One run on each side: intervals come from within the runs, and what differs between starts of the \
@@ -161,7 +161,13 @@ pub(crate) fn difference(of: &Difference) -> String {
     format!("{}: {} before, {} after.", aspect(&of.aspect), side(&of.before), side(&of.after))
 }
 
-fn aspect(of: &Aspect) -> &'static str {
+/// A setting with its name: `Think time: 100 ms`.
+pub(crate) fn named_setting(of: &Aspect, to: &Setting) -> String {
+    format!("{}: {}", aspect(of), setting(of, to))
+}
+
+/// The name of what can differ.
+pub(crate) fn aspect(of: &Aspect) -> &'static str {
     match of {
         Aspect::Kind => "Command",
         Aspect::Scenario => "Path or scenario",
@@ -268,6 +274,10 @@ fn of_one(of: &Caution) -> Option<String> {
 pub(crate) fn gate(of: &GateFinding) -> String {
     let found = match &of.found {
         None => missing(&of.gate.figure),
+        Some(ratio) if ratio.basis == Basis::OneRun => format!(
+            "{}; the file of an experiment holds it of one run of each variant: compare its run files, in the folder beside it",
+            change(ratio)
+        ),
         Some(ratio) if ratio.ci.is_none() => format!("{}; repeats would give one", change(ratio)),
         Some(ratio) => change(ratio),
     };

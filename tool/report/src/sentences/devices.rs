@@ -5,6 +5,7 @@ use analysis::run::{DeviceEvidence as Seen, DiskLimit, Processes};
 use super::at_saturation;
 use super::holders::{counted, processes};
 use crate::number::{percent, prefixed, quantity, time};
+use crate::words::users;
 
 const SHARE_UNKNOWN: &str =
     "How much of that the server and its tiers caused may not be read without permission.";
@@ -23,6 +24,7 @@ pub(super) fn sentence(seen: &Seen) -> String {
         Seen::DiskLatency { read_us, write_us, flush_us } => {
             latencies([("a read", *read_us), ("a write", *write_us), ("a flush", *flush_us)])
         }
+        Seen::DiskServesSeveral { users, light_us, full_us } => side_by_side(*users, *light_us, *full_us),
         Seen::DiskShare { share: Some(share) } => {
             format!("The server and its tiers caused {} of its bytes.", percent(*share))
         }
@@ -78,6 +80,16 @@ fn latencies(all: [(&str, Option<f64>); 3]) -> String {
         Some((last, others)) => format!("Queueing included, {} and {last}.", others.join(", ")),
         None => "How long its requests took is not counted.".to_owned(),
     }
+}
+
+fn side_by_side(light_users: u32, light_us: f64, full_us: f64) -> String {
+    format!(
+        "With {} it took {} for each, and at N* and beyond {} at most: it serves so many side by side, and may have time \
+         for more.",
+        users(light_users),
+        time(light_us),
+        time(full_us)
+    )
 }
 
 fn disk_awaited(pressure: f64, thread: f64) -> String {

@@ -152,16 +152,7 @@ fn of_sockets(of: &Fault) -> Option<Told> {
             "A generator, or a server that calls others, with a connection for each request soon uses them up, and requests fail for want of a port.",
             "sysctl -w net.ipv4.ip_local_port_range='1024 65000'",
         ),
-        Fault::TimeWait { held, ports, reuse } => told(
-            format!(
-                "{} of {} local ports are held by connections that have ended (TIME_WAIT); tcp_tw_reuse is {}.",
-                count(*held),
-                count(*ports),
-                reuse.map_or_else(|| "not known".to_owned(), |reuse| reuse.to_string())
-            ),
-            "With a connection for each request there may soon be no port left, and requests fail for that.",
-            "wait a minute, or sysctl -w net.ipv4.tcp_tw_reuse=1",
-        ),
+        Fault::TimeWait { held, ports, reuse } => time_wait((*held, *ports), *reuse),
         Fault::ListenQueue { limit } => told(
             format!("Listen queues hold {} connections at most (somaxconn).", count(*limit)),
             "When many users connect at once, some are turned away and try again a second later.",
@@ -185,16 +176,44 @@ fn of_sockets(of: &Fault) -> Option<Told> {
     })
 }
 
+fn time_wait((held, ports): (u64, u64), reuse: Option<u64>) -> Told {
+    let is = format!(
+        "{} of {} local ports are held by connections that have ended (TIME_WAIT); tcp_tw_reuse is {}.",
+        count(held),
+        count(ports),
+        reuse.map_or_else(|| "not known".to_owned(), |reuse| reuse.to_string())
+    );
+    if reuse == Some(1) {
+        let does = "The kernel gives them again after a second: with more new connections a second than are left, requests may \
+                    find none.";
+        return told(is, does, "wait a minute");
+    }
+    told(
+        is,
+        "With a connection for each request there may soon be no port left, and requests fail for that.",
+        "wait a minute, or sysctl -w net.ipv4.tcp_tw_reuse=1",
+    )
+}
+
 fn of_traffic(of: &Fault) -> Option<Told> {
     Some(match of {
         Fault::PacketsDropped { per_s, limit } => told(
             format!(
-                "{} packets a second are dropped from a full queue (netdev_max_backlog{}).",
+                "{} packets a second are dropped from a full queue ({}).",
                 number::quantity(*per_s),
-                limit.map_or_else(String::new, |limit| format!(" is {}", count(limit)))
+                packet_queue(*limit)
             ),
             "Each costs a request 0.2 s or more: the longest response times are the kernel's.",
-            "sysctl -w net.core.netdev_max_backlog=10000",
+            LONGER_PACKET_QUEUE,
+        ),
+        Fault::DroppedSinceStart { packets, limit } => told(
+            format!(
+                "{} packets were dropped from a full queue since the host started ({}), though none just now.",
+                count(*packets),
+                packet_queue(*limit)
+            ),
+            "Under load it may be so again, and each costs a request 0.2 s or more.",
+            LONGER_PACKET_QUEUE,
         ),
         Fault::Tracking { table } => told(
             format!("{} of {} tracked connections are in use.", count(table.connections), count(table.most)),
@@ -213,6 +232,14 @@ fn of_traffic(of: &Fault) -> Option<Told> {
         Fault::Offloads { link, segmentation, receive } => offloads(link, *segmentation, *receive),
         _ => return None,
     })
+}
+
+const LONGER_PACKET_QUEUE: &str = "sysctl -w net.core.netdev_max_backlog=10000";
+
+/// The limit on packets that wait to be handled, as far as it is known.
+fn packet_queue(limit: Option<u64>) -> String {
+    let is = limit.map_or_else(String::new, |limit| format!(" is {}", count(limit)));
+    format!("netdev_max_backlog{is}")
 }
 
 fn offloads(link: &str, segmentation: bool, receive: bool) -> Told {
@@ -255,6 +282,14 @@ fn of_placement(of: &Fault) -> Option<Told> {
             format!(
                 "measure when it is not at work, or give it a processor of its own: taskset -a -cp LIST {pid}"
             ),
+        ),
+        Fault::ShortLived { cores } => told(
+            format!(
+                "Processes that live for less than a second, or are not seen from here, use {} processors or more.",
+                number::cores(*cores)
+            ),
+            "What they use, the server or the generator lacks.",
+            "measure when they are not at work: execsnoop (of bcc or bpftrace) or atop tells what is started",
         ),
         _ => return None,
     })
@@ -410,7 +445,7 @@ pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     use analysis::counters::{Role, Tracked};
@@ -448,6 +483,16 @@ mod tests {
             let said = agent("web", &trouble);
             assert!(said.contains("on web") && said.contains(words), "{said}");
             assert!(said.contains("nothing is known of that host"), "{said}");
+        }
+    }
+
+    #[test]
+    fn ports_that_the_kernel_gives_again_are_only_waited_for() {
+        let held = |reuse| fault(&Fault::TimeWait { held: 90, ports: 100, reuse });
+        let again = held(Some(1));
+        assert!(again.mend == "wait a minute" && again.does.contains("after a second"), "{}", again.does);
+        for reuse in [Some(0), Some(2), None] {
+            assert_eq!(held(reuse).mend, "wait a minute, or sysctl -w net.ipv4.tcp_tw_reuse=1");
         }
     }
 
@@ -492,12 +537,12 @@ mod tests {
         assert!(mend.starts_with("ethtool -K eth0 gro on;"), "{mend}");
     }
 
-    #[test]
-    fn every_fault_has_words_of_its_own() {
+    /// One of each kind, and of those that are told in several ways, of each way.
+    pub(crate) fn every_fault() -> Vec<Fault> {
         let table = Tracked { connections: 9, most: 10, refused: 0 };
         let memory = MemoryUse { most_bytes: 100, used_bytes: 90 };
         let off = |segmentation, receive| Fault::Offloads { link: "eth0".into(), segmentation, receive };
-        let all = [
+        vec![
             Fault::OpenFiles { of: Subject::Generator, processes: 1, limit: 64 },
             Fault::OpenFiles { of: server(), processes: 1, limit: 64 },
             Fault::OpenFiles { of: server(), processes: 2, limit: 64 },
@@ -508,11 +553,13 @@ mod tests {
             Fault::Memory { of: server(), processes: 2, memory },
             Fault::FewPorts { ports: 100 },
             Fault::TimeWait { held: 90, ports: 100, reuse: Some(0) },
+            Fault::TimeWait { held: 90, ports: 100, reuse: Some(1) },
             Fault::ListenQueue { limit: 128 },
             Fault::Backlog { name: "app".into(), pid: 7, port: 80, most: 1 },
             within(Fault::ListenQueue { limit: 128 }),
             Fault::SynQueue { limit: 128 },
             Fault::PacketsDropped { per_s: 4.0, limit: Some(1_000) },
+            Fault::DroppedSinceStart { packets: 4, limit: Some(1_000) },
             Fault::Tracking { table },
             Fault::Link { name: "eth0".into(), bits_per_s: 1e8, full_duplex: false },
             off(true, false),
@@ -529,11 +576,17 @@ mod tests {
             Fault::Swapping { pages_per_s: 3.0 },
             Fault::HugePages,
             Fault::Neighbour { name: "backup".into(), pid: 9, cores: 0.5 },
+            Fault::ShortLived { cores: 3.2 },
             Fault::Clock { source: "hpet".into(), better: None },
             Fault::DebugBuild,
             Fault::DebugServer { name: "app".into(), pid: 7, processes: 1 },
             Fault::DebugServer { name: "app".into(), pid: 7, processes: 2 },
-        ];
+        ]
+    }
+
+    #[test]
+    fn every_fault_has_words_of_its_own() {
+        let all = every_fault();
         let told: BTreeSet<String> = all.iter().map(|of| fault(of).is).collect();
         assert_eq!(told.len(), all.len(), "{told:?}");
         assert!(all.iter().map(fault).all(|told| !told.does.is_empty() && !told.mend.is_empty()));

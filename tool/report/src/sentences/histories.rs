@@ -1,7 +1,9 @@
 //! Words for the course of figures over many runs.
 
-use analysis::history::{ChangePoint, Course, Followed, RUNS_MIN};
+use analysis::contrast::Point;
+use analysis::history::{ChangePoint, Course, Elsewhere, Followed, RUNS_MIN};
 
+use super::contrasts;
 use crate::number;
 use crate::words;
 
@@ -28,15 +30,18 @@ fn level(value: f64) -> String {
     number::estimate(value, Some([0.985, 1.015].map(|end| end * value)))
 }
 
-/// What the runs of a course measured: `http://localhost/, one load of 10 users`.
+/// What the runs of a course measured: `http://localhost/, one load of 10 users (Think time: 100 ms)`.
 pub(crate) fn title(of: &Course) -> String {
-    match of.load {
+    let title = match of.load {
         None => of.target.clone(),
         Some(load) => match load.rate_per_s {
             Some(rate) => format!("{}, {} offered", of.target, number::rate(rate, None)),
             None => format!("{}, one load of {}", of.target, words::users(load.users)),
         },
-    }
+    };
+    let apart = of.told_apart_by.iter().map(|of| contrasts::named_setting(&of.aspect, &of.setting));
+    let apart: Vec<String> = apart.collect();
+    if apart.is_empty() { title } else { format!("{title} ({})", apart.join("; ")) }
 }
 
 /// A change in a sentence.
@@ -66,7 +71,63 @@ pub(crate) fn found(of: &Course) -> Vec<String> {
     if of.changes.is_empty() {
         return vec![format!("No change is shown in {} runs.", number::count(of.runs.len() as u64))];
     }
-    of.changes.iter().map(change).collect()
+    let sentences = |found: &ChangePoint| std::iter::once(change(found)).chain(came_with(of, found));
+    of.changes.iter().flat_map(sentences).collect()
+}
+
+/// What else changed with the run that a change came with.
+fn came_with(course: &Course, change: &ChangePoint) -> Option<String> {
+    let elsewhere = course.elsewhere.iter().find(|of| of.run == change.first_run)?;
+    let all: Vec<String> = elsewhere.differences.iter().map(contrasts::difference).collect();
+    Some(format!("With {} something else changed too. {}", change.file, all.join(" ")))
+}
+
+/// The runs of a course, each with whether a figure changed with it, and a remark: what changed, and why to distrust it.
+pub(crate) fn rows(course: &Course) -> Vec<(&Point, bool, String)> {
+    let runs = course.runs.iter().enumerate();
+    runs.map(|(index, run)| (run, changes_at(course, index).next().is_some(), remark(course, index, run)))
+        .collect()
+}
+
+fn remark(course: &Course, index: usize, run: &Point) -> String {
+    let changes = changes_at(course, index)
+        .map(|change| format!("{} {}", figure(change.figure), number::change(change.ratio, None)));
+    let elsewhere = course.elsewhere.iter().filter(|of| of.run as usize == index).map(other);
+    changes.chain(elsewhere).chain(distrust(run)).collect::<Vec<_>>().join(", ")
+}
+
+fn changes_at(course: &Course, index: usize) -> impl Iterator<Item = &ChangePoint> {
+    course.changes.iter().filter(move |change| change.first_run as usize == index)
+}
+
+/// `other kernel, memory`.
+fn other(of: &Elsewhere) -> String {
+    let names = of.differences.iter().map(|difference| within(contrasts::aspect(&difference.aspect)));
+    format!("other {}", names.collect::<Vec<_>>().join(", "))
+}
+
+/// A name within a sentence; an abbreviation stays.
+fn within(name: &str) -> String {
+    let mut chars = name.chars();
+    match (chars.next(), chars.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain([second]).chain(chars).collect()
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// Reasons not to rely on a run.
+fn distrust(run: &Point) -> impl Iterator<Item = String> {
+    // Fewer are not worth a word.
+    const FAILED: f64 = 0.001;
+    let standing = match run {
+        run if run.lower_bound => Some("lower bound".to_owned()),
+        run if !run.conclusive => Some("inconclusive".to_owned()),
+        _ => None,
+    };
+    let failed = (run.failed_share > FAILED).then(|| number::percent(run.failed_share) + " failed");
+    standing.into_iter().chain(failed)
 }
 
 /// How changes are found.

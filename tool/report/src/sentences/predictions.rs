@@ -221,6 +221,16 @@ pub(crate) fn caution(of: &Caution) -> String {
             "What {} changes at once do to one another was not measured: it is what the model makes of them.",
             number::count((*changes).into())
         ),
+        Caution::FarBeyond { changes, times } => format!(
+            "{} changes at once promise {} times what was measured, and no prediction as far was ever held against a changed \
+             server: make one of them, sweep again, and predict the others from that.",
+            number::count((*changes).into()),
+            number::about(*times)
+        ),
+        Caution::SharedDevices { demands } => format!(
+            "Shared with other tiers on the same host, and so taken to stay as it is with more servers: {}.",
+            demands.join(", ")
+        ),
         Caution::SharedWithLoad => {
             "The processors of that host carry whatever else ran there, the load generator too where it was on it.".to_owned()
         }
@@ -282,6 +292,11 @@ pub(crate) fn refusal(of: &Refusal) -> String {
         Refusal::InTheLock { name } => {
             format!("this run does not tell whether {name} is called while the lock is held")
         }
+        Refusal::ShorterThanCalls { name, shorter_us, at_most_us } => format!(
+            "calls of {name} take {} of a request at most, besides what resources account for: they cannot be shorter by {}",
+            number::time(*at_most_us),
+            number::time(*shorter_us)
+        ),
         Refusal::NoServer => {
             "this run observed no process of the server, so that there is nothing to add another of".into()
         }

@@ -59,8 +59,9 @@ pub(crate) fn tier(of: &TierProfile) -> String {
     };
     let caller =
         caller.as_ref().map_or_else(String::new, |caller| format!(", called from {}", called(caller, name)));
+    let to_name = if is_made_unnamed(function) { NAMES_OF_MADE } else { "" };
     format!(
-        "{} ({}) of {whose} is in {}{caller}.{kernel}{cut_short}",
+        "{} ({}) of {whose} is in {}{caller}.{to_name}{kernel}{cut_short}",
         percent(*share),
         number::percent_interval(*share_ci),
         called(function, name)
@@ -83,6 +84,15 @@ fn cut_short(of: CutShort) -> String {
     )
 }
 
+/// What gives names to code that was made as the program ran.
+const NAMES_OF_MADE: &str = " It has names where the runtime writes a map of it: `node --perf-basic-prof`, `python3 -X perf` \
+                             (from 3.12 on), an agent for Java.";
+
+/// Whether it stands for all code without names that was made as the program ran.
+fn is_made_unnamed(of: &Function) -> bool {
+    of.name.is_empty() && of.offset.is_none() && of.module.starts_with('[')
+}
+
 /// A function within a sentence of a tier.
 fn called(of: &Function, tier: &str) -> String {
     let Function { name, module, offset, .. } = of;
@@ -91,7 +101,7 @@ fn called(of: &Function, tier: &str) -> String {
         (false, _) if module == tier || module.starts_with('[') => format!("`{}`", short(name)),
         (false, _) => format!("`{}` ({})", short(name), short(module)),
         (true, Some(offset)) => format!("code without a name at {}+{offset:#x}", short(module)),
-        (true, None) if module.starts_with('[') => "code made at run time, which has no name".to_owned(),
+        (true, None) if is_made_unnamed(of) => "code made at run time, which has no name".to_owned(),
         (true, None) => format!("code without a name in {}", short(module)),
     }
 }
@@ -134,6 +144,11 @@ fn trouble(of: &ProfileTrouble) -> String {
             "The kernel’s part of the CPU time is not in the profile{}: as root, or with 1, it would be.",
             level(paranoid)
         ),
+        ProfileTrouble::KernelUnnamed => {
+            "The kernel hides where its functions are, so its part of the CPU time has no names: run nstar as root with \
+             kernel.kptr_restrict at 1 or less, or set that to 0."
+                .to_owned()
+        }
         ProfileTrouble::Unavailable { os_error } => format!(
             "Where the CPU time goes is not known: the kernel cannot sample here (perf_event_open fails with error {os_error})."
         ),
@@ -141,6 +156,7 @@ fn trouble(of: &ProfileTrouble) -> String {
             "{} threads are not in the profile: raise the limit on open files (ulimit -n).",
             number::count(*left_out)
         ),
+        ProfileTrouble::NoRoom { left_out, of } => no_room(*left_out, *of),
         ProfileTrouble::Lost { samples } => format!("{} samples were lost.", number::count(*samples)),
         ProfileTrouble::FramePointersAlone => {
             "Callers are those that frame pointers show: the kernel or the processor lets no stack be copied here.".to_owned()
@@ -168,6 +184,17 @@ fn trouble(of: &ProfileTrouble) -> String {
         }
         ProfileTrouble::Unknown => "A newer version of nstar says more about the profile.".to_owned(),
     }
+}
+
+fn no_room(left_out: u32, of: u32) -> String {
+    let what = match left_out == of {
+        true => "Where the CPU time goes is not known".to_owned(),
+        false => format!("The CPU time of {left_out} of {of} processors is not in the profile"),
+    };
+    format!(
+        "{what}: the kernel lets this user lock no more memory for samples. End other programs that sample, run nstar as root, \
+         or raise kernel.perf_event_mlock_kb."
+    )
 }
 
 /// Why an agent told nothing.
@@ -221,6 +248,25 @@ mod tests {
     }
 
     #[test]
+    fn code_made_at_run_time_is_told_with_what_would_name_it() {
+        let made = TierProfile { kernel_share: Some(0.2), ..of(function("", "[anonymous]"), None) };
+        assert_eq!(
+            tier(&made).replace('\u{202f}', " "),
+            "41 % (38–45 %) of nginx’s CPU is in code made at run time, which has no name. It has names where the runtime writes a \
+             map of it: `node --perf-basic-prof`, `python3 -X perf` (from 3.12 on), an agent for Java. 20 % of all of it is in the \
+             kernel."
+        );
+        let named = tier(&of(function("JS:*slow n.js:1", "[anonymous]"), None));
+        assert!(!named.contains("It has names"), "{named}");
+    }
+
+    #[test]
+    fn a_kernel_without_names_is_told_with_what_would_name_it() {
+        let told = trouble(&ProfileTrouble::KernelUnnamed);
+        assert!(told.contains("as root") && told.contains("kernel.kptr_restrict at 1 or less"), "{told}");
+    }
+
+    #[test]
     fn stacks_that_are_cut_short_are_told_where_they_are_many() {
         let cut = |share, untold| Some(CutShort { share, untold, too_deep: 1, not_in_time: 0 });
         let with = |cut_short| tier(&TierProfile { cut_short, ..of(function("hot", "nginx"), None) });
@@ -267,6 +313,17 @@ mod tests {
         assert!(told.ends_with("the agent there did not tell it within 20 s."), "{told}");
         let told = on_web(ProfileTrouble::NotAnswered { waited_s: Some(0) });
         assert!(told.ends_with("the agent there was not waited for."), "{told}");
+    }
+
+    #[test]
+    fn memory_that_may_not_be_locked_is_no_missing_right_to_sample() {
+        let told = |left_out, of| trouble(&ProfileTrouble::NoRoom { left_out, of });
+        for told in [told(8, 8), told(2, 8)] {
+            assert!(told.contains("raise kernel.perf_event_mlock_kb"), "{told}");
+            assert!(!told.contains("paranoid"), "{told}");
+        }
+        assert!(told(8, 8).starts_with("Where the CPU time goes is not known: "), "{}", told(8, 8));
+        assert!(told(2, 8).starts_with("The CPU time of 2 of 8 processors is not in"), "{}", told(2, 8));
     }
 
     #[test]

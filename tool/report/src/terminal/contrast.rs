@@ -85,7 +85,7 @@ fn figures(case: &Case, style: Style, width: usize) -> Vec<String> {
 }
 
 fn runs_of(heading: &str, side: &Side, style: Style, width: usize) -> Vec<String> {
-    let all: Vec<(&Point, String)> = side.runs.iter().map(|run| (run, String::new())).collect();
+    let all: Vec<(&Point, bool, String)> = side.runs.iter().map(|run| (run, false, String::new())).collect();
     std::iter::once(style.strong(heading)).chain(runs::lines(&all, style, width)).collect()
 }
 

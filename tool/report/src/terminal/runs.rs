@@ -7,13 +7,14 @@ use super::table::{Align, Column, fit};
 use crate::number::{self, TimeUnit};
 use crate::sentences::contrasts::{all_stopped_by, stopped_by};
 
-/// The table of runs, each with a remark.
-pub(super) fn lines(runs: &[(&Point, String)], style: Style, width: usize) -> Vec<String> {
-    let times = TimeUnit::for_largest(runs.iter().map(|(run, _)| run.p99_us.unwrap_or(run.response_time_us)));
+/// The table of runs, each with whether it is marked and a remark.
+pub(super) fn lines(runs: &[(&Point, bool, String)], style: Style, width: usize) -> Vec<String> {
+    let longest = |run: &Point| run.p99_us.unwrap_or(run.response_time_us);
+    let times = TimeUnit::for_largest(runs.iter().map(|&(run, _, _)| longest(run)));
     // What is the same in every row is said once.
-    let same = all_stopped_by(runs.iter().map(|(run, _)| *run));
+    let same = all_stopped_by(runs.iter().map(|(run, _, _)| *run));
     let column = |heading: &str, align, cell: &dyn Fn(&Point) -> String| {
-        Column::new(style, heading, align, runs, |(run, _)| cell(run))
+        Column::new(style, heading, align, runs, |(run, _, _)| cell(run))
     };
     let time = |us: Option<f64>| us.map_or_else(String::new, |us| number::plain(times.of(us)));
     let mut columns = vec![
@@ -25,7 +26,10 @@ pub(super) fn lines(runs: &[(&Point, String)], style: Style, width: usize) -> Ve
         column("req/s", Align::Right, &|run| {
             number::estimate(run.throughput_per_s, Some(run.throughput_ci_per_s))
         }),
-        column("", Align::Left, &|run| number::spread(run.throughput_per_s, Some(run.throughput_ci_per_s))),
+        column("", Align::Left, &|run| match run.lower_bound {
+            true => "or more".to_owned(),
+            false => number::spread(run.throughput_per_s, Some(run.throughput_ci_per_s)),
+        }),
         column(&format!("response {}", times.name()), Align::Right, &|run| time(Some(run.response_time_us))),
         column("p99", Align::Right, &|run| time(run.p99_us)),
         column("CPU each", Align::Right, &|run| {
@@ -34,12 +38,12 @@ pub(super) fn lines(runs: &[(&Point, String)], style: Style, width: usize) -> Ve
         column("stopped by", Align::Left, &|run| {
             if same.is_some() { String::new() } else { stopped_by(run) }
         }),
-        Column::new(style, "", Align::Left, runs, |(_, remark)| remark.clone()),
+        Column::new(style, "", Align::Left, runs, |(_, _, remark)| remark.clone()),
     ];
     columns.retain(|column| !column.is_empty());
     let table = fit(&columns, width);
-    let rows = table.rows.into_iter().zip(runs).flat_map(|(lines, (_, remark))| {
-        let marked = !remark.is_empty();
+    let rows = table.rows.into_iter().zip(runs).flat_map(|(lines, (_, marked, _))| {
+        let marked = *marked;
         lines.into_iter().map(move |line| if marked { style.accent(&line) } else { line })
     });
     let same = same.map(|by| style.dim(&style.text(&format!("all stopped by {by}"))));

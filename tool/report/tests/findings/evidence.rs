@@ -139,6 +139,7 @@ fn devices() -> Vec<DeviceEvidence> {
         DiskLatency { read_us: None, write_us: Some(310.0), flush_us: Some(2_900.0) },
         DiskLatency { read_us: Some(95.0), write_us: None, flush_us: None },
         DiskLatency { read_us: None, write_us: None, flush_us: None },
+        DiskServesSeveral { users: 1, light_us: 95.0, full_us: 112.0 },
         DiskShare { share: Some(0.96) },
         DiskShare { share: None },
         DiskAwaited { pressure: 0.8, thread: 0.9 },

@@ -1,7 +1,7 @@
 //! Two sides beside each other, and runs in the order of time.
 
 use analysis::contrast::{self, Contrast, Figure, Gate, Given, Limit};
-use analysis::history::{History, history};
+use analysis::history::{Brief, History, history};
 use analysis::run::{Identity, Processes, Run};
 
 /// A name that steers terminals, pages and tables.
@@ -54,18 +54,23 @@ pub fn hostile() -> Contrast {
     found
 }
 
+/// Runs in the order of time.
+pub fn history_of(runs: &[Given]) -> History {
+    history(runs.iter().map(Brief::of).collect(), "1")
+}
+
 /// Sixteen runs, slower from `10.json` on.
+pub fn sixteen() -> Vec<Given> {
+    let one = |number: u32| {
+        let share = if number < 10 { 1.0 } else { 0.94 } + f64::from(number * 7 % 5) * 0.001;
+        given(&format!("{number:02}.json"), scaled(share, &format!("2026-11-{:02}T00:00:00Z", number + 1)))
+    };
+    (0..16).map(one).collect()
+}
+
+/// Their history.
 pub fn course() -> History {
-    let runs: Vec<Given> = (0..16)
-        .map(|number| {
-            let share = if number < 10 { 1.0 } else { 0.94 } + f64::from(number * 7 % 5) * 0.001;
-            given(
-                &format!("{number:02}.json"),
-                scaled(share, &format!("2026-11-{:02}T00:00:00Z", number + 1)),
-            )
-        })
-        .collect();
-    history(&runs, "1")
+    history_of(&sixteen())
 }
 
 /// Nine runs with hostile names.
@@ -74,5 +79,5 @@ pub fn hostile_course() -> History {
         let run = Run { started: format!("{EVIL}{number}"), ..super::hostile() };
         given(&format!("{}{number}", EVIL.repeat(3)), run)
     };
-    history(&(0..9).map(run).collect::<Vec<_>>(), "1")
+    history_of(&(0..9).map(run).collect::<Vec<_>>())
 }

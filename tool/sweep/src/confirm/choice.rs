@@ -39,7 +39,7 @@ pub(super) fn choose(swept: &Swept<'_>, started_only: bool) -> Choice {
         started_only,
         suspects: &suspects,
     };
-    let mut tiers: Vec<(Slowable, Vec<u32>)> = swept.tiers.iter().map(tier).collect();
+    let mut tiers: Vec<(Slowable, Vec<u32>)> = (swept.tiers)().into_iter().map(tier).collect();
     if !started_only {
         tiers.extend(links(&suspects).map(|link| (link, Vec::new())));
     }
@@ -83,15 +83,15 @@ fn links(suspects: &[Suspect<'_>]) -> impl Iterator<Item = Slowable> {
     links.into_iter()
 }
 
-fn tier(((role, name), pids): (&(Role, String), &Vec<u32>)) -> (Slowable, Vec<u32>) {
+fn tier(((role, name), pids): ((Role, String), Vec<u32>)) -> (Slowable, Vec<u32>) {
     let processes = Processes {
-        role: *role,
-        name: name.clone(),
+        role,
+        name,
         pid: pids.first().copied().filter(|_| pids.len() == 1),
         processes: u32::try_from(pids.len()).unwrap_or(u32::MAX),
         on: None,
     };
-    (processes.into(), pids.clone())
+    (processes.into(), pids)
 }
 
 struct Chooser<'a> {
@@ -173,13 +173,12 @@ fn allows_quota(not_stopped: LeftAloneReason) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use analysis::run::{Explanation, Step};
     use load::Think;
     use observe::Topology;
 
     use super::*;
+    use crate::confirm::Tiers;
 
     fn processes(name: &str) -> Processes {
         Processes { role: Role::Server, name: name.into(), pid: None, processes: 1, on: None }
@@ -288,7 +287,7 @@ mod tests {
             bottleneck,
             think: Think::None,
             users_max: 64,
-            tiers: BTreeMap::new(),
+            tiers: &Tiers::new,
             elsewhere: Vec::new(),
             topology,
         }

@@ -79,6 +79,22 @@ fn whole(period: Duration, wanted: Duration) -> Duration {
     period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX))
 }
 
+/// What slows a tier, now and then. [`Held`] is the real one; in tests it is a tier in virtual time.
+pub(super) trait Slows {
+    /// A tier that is slowed, until this is finished or dropped.
+    type Slowing;
+
+    /// Begins to slow the tier.
+    ///
+    /// # Errors
+    /// The reason to leave it alone.
+    fn start(&self) -> Result<Self::Slowing, LeftAloneReason>;
+
+    /// Ends it. Returns the share of the time for which the tier was stopped, or by which its limit was lower, 0 to 1; `None`
+    /// where that was over before.
+    fn finish(&self, slowing: Self::Slowing) -> Option<f64>;
+}
+
 /// Means that no other run of nstar uses until this is dropped.
 #[derive(Debug)]
 pub(super) enum Held<'a> {
@@ -87,12 +103,10 @@ pub(super) enum Held<'a> {
     Rate(&'a LowerRate, Lock),
 }
 
-impl Held<'_> {
-    /// Begins to slow the tier.
-    ///
-    /// # Errors
-    /// The reason to leave it alone.
-    pub(super) fn start(&self) -> Result<Slowing, LeftAloneReason> {
+impl Slows for Held<'_> {
+    type Slowing = Slowing;
+
+    fn start(&self) -> Result<Slowing, LeftAloneReason> {
         match self {
             Self::Stopping(pids) => Stopping::start(pids).map(Slowing::Stopping),
             Self::Quota(quota, lock) => quota.start(lock),
@@ -100,6 +114,12 @@ impl Held<'_> {
         }
     }
 
+    fn finish(&self, slowing: Slowing) -> Option<f64> {
+        slowing.finish()
+    }
+}
+
+impl Held<'_> {
     /// The limit, where it is still lower though nothing slows the tier any longer.
     pub(super) fn not_put_back(&self) -> Option<NotPutBack> {
         match self {

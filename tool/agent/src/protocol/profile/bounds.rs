@@ -59,8 +59,10 @@ fn is_an_agents(trouble: &ProfileTrouble) -> bool {
         ProfileTrouble::NotBuilt
         | ProfileTrouble::Refused { .. }
         | ProfileTrouble::WithoutKernel { .. }
+        | ProfileTrouble::KernelUnnamed
         | ProfileTrouble::Unavailable { .. }
         | ProfileTrouble::TooManyThreads { .. }
+        | ProfileTrouble::NoRoom { .. }
         | ProfileTrouble::Lost { .. }
         | ProfileTrouble::FramePointersAlone
         | ProfileTrouble::Ended { .. }
@@ -85,7 +87,7 @@ fn cut_tier(tier: &mut TierProfile) {
 }
 
 fn cut_sleepers(tier: &mut TierOffCpu) {
-    keep(STACKS_MAX, &mut tier.functions, &mut tier.stacks);
+    keep_sleepers(STACKS_MAX, tier);
     tier.functions.iter_mut().for_each(cut_function);
     tier.waits.truncate(WAITS_MAX);
     for Wait { call, wchan, .. } in &mut tier.waits {
@@ -108,7 +110,7 @@ fn leave_out_half(of: &mut HostProfile) -> bool {
     }
     for tier in of.off_cpu.iter_mut().flat_map(|seen| &mut seen.tiers) {
         were_any |= !tier.stacks.is_empty();
-        keep(tier.stacks.len() / 2, &mut tier.functions, &mut tier.stacks);
+        keep_sleepers(tier.stacks.len() / 2, tier);
     }
     were_any
 }
@@ -116,6 +118,11 @@ fn leave_out_half(of: &mut HostProfile) -> bool {
 fn keep_stacks(most: usize, tier: &mut TierProfile) {
     let rare = keep(most, &mut tier.functions, &mut tier.stacks);
     tier.left_out = tier.left_out.saturating_add(rare);
+}
+
+fn keep_sleepers(most: usize, tier: &mut TierOffCpu) {
+    let rare = keep(most, &mut tier.functions, &mut tier.stacks);
+    tier.stacks_left_out = tier.stacks_left_out.saturating_add(rare);
 }
 
 /// Keeps so many of the first stacks, and the functions up to the last that they refer to: functions are numbered in the order

@@ -48,6 +48,7 @@ pub(in crate::protocol) fn host() -> HostProfile {
         left_out: 12,
         functions: functions[1..].to_vec(),
         stacks: vec![stack(&[0], 8)],
+        stacks_left_out: 4,
         ..TierOffCpu::default()
     };
     HostProfile {
@@ -74,8 +75,10 @@ fn every_trouble() -> Vec<ProfileTrouble> {
         ProfileTrouble::NotBuilt,
         ProfileTrouble::Refused { paranoid: Some(3) },
         ProfileTrouble::WithoutKernel { paranoid: None },
+        ProfileTrouble::KernelUnnamed,
         ProfileTrouble::Unavailable { os_error: 38 },
         ProfileTrouble::TooManyThreads { left_out: 4 },
+        ProfileTrouble::NoRoom { left_out: 2, of: 8 },
         ProfileTrouble::Lost { samples: 5 },
         ProfileTrouble::FramePointersAlone,
         ProfileTrouble::Ended { processes: 6 },
@@ -189,6 +192,17 @@ fn more_stacks_than_a_run_keeps_are_cut_and_names_made_fit_to_be_shown() {
     for name in waits.iter().flat_map(|wait| wait.call.iter().chain(&wait.wchan)) {
         assert!(name.chars().count() == WAIT_CHARS_MAX && !name.contains(char::is_control), "{name:?}");
     }
+}
+
+#[test]
+fn stacks_of_sleepers_that_are_left_out_are_counted() {
+    let TierProfile { functions, stacks, samples, .. } = tier(2_500, "f");
+    let asleep = TierOffCpu { functions, stacks, ..TierOffCpu::default() };
+    let off_cpu = Some(OffCpu { tiers: vec![asleep], ..OffCpu::default() });
+    let told = cut(HostProfile { off_cpu, ..HostProfile::default() });
+    let asleep = &told.off_cpu.as_ref().expect("threads were seen").tiers[0];
+    let kept: u64 = asleep.stacks.iter().map(|stack| stack.samples).sum();
+    assert_eq!((asleep.stacks.len(), kept + asleep.stacks_left_out), (STACKS_MAX, samples));
 }
 
 #[test]

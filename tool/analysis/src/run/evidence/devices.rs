@@ -42,6 +42,15 @@ pub enum DeviceEvidence {
         /// A flush, microseconds.
         flush_us: Option<f64>,
     },
+    /// The disk takes about as long for each of several requests at a time as for one after the other.
+    DiskServesSeveral {
+        /// Users of the light load that asks for one after the other.
+        users: u32,
+        /// How long a read, a write or a flush took with them, microseconds.
+        light_us: f64,
+        /// How long it took at most at N* and beyond, microseconds.
+        full_us: f64,
+    },
     /// How much of the disk's work the tiers caused.
     DiskShare {
         /// Share of its bytes, 0 to 1; absent where that may not be read.
