@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize sanitize-build fuzz truth predictions manual power-cuts kill-campaign packages packages-check container-check release
+.PHONY: test lint setup build size bench sanitize sanitize-build fuzz truth predictions manual power-cuts kill-campaign packages packages-check container-check release reproducible supply-chain
 
 # Format, lints, every test, and the sanitizer, with what the tests need installed first.
 test: setup
@@ -48,8 +48,17 @@ packages-check: build manual
 # Archives and packages of both programs with checksums, lists of what is inside and its terms, in target/release-VERSION.
 release:
 	scripts/release --check
-	$(MAKE) build manual
+	scripts/reproducibly $(MAKE) build manual
 	scripts/release
+
+# Whether what is released has the same bytes wherever it is built: PROGRAMS (nstar), built in two folders. Minutes.
+PROGRAMS = nstar
+reproducible:
+	scripts/check-reproducible $(PROGRAMS)
+
+# Licences, sources, and known faults of everything that is linked. Takes cargo-deny, and the network for the faults.
+supply-chain:
+	scripts/supply-chain
 
 # Images of both programs, built and run by podman. As root.
 container-check: build manual

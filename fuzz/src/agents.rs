@@ -77,12 +77,25 @@ fn report_again(report: &Report) -> u64 {
     if let Report::Profiled(profiled) = report {
         is_fit_to_be_shown(profiled);
     }
+    is_believed_once(report);
     let Some(packed) = Packer::default().pack(report) else { return 0 };
     let mut reports = Reports::default();
     reports.push(&packed);
     let (again, _) = reports.next_report().expect("what was packed can be read").expect("all of it");
     assert_eq!(Packer::default().pack(&again).as_ref(), Some(&packed), "it arrives changed");
     hash(&packed)
+}
+
+/// What is believed of a report is believed as it is, and the names in its samples can be shown.
+fn is_believed_once(report: &Report) {
+    let believed = report.clone().believed();
+    let sample = if let Report::Sample(sample) = &believed { Some(sample) } else { None };
+    for process in sample.iter().flat_map(|sample| &sample.processes) {
+        let threads = process.threads.iter().map(|thread| &thread.name);
+        threads.chain([&process.name, &process.program]).for_each(|name| is_shown(name));
+    }
+    let packed = |report: &Report| Packer::default().pack(report);
+    assert_eq!(packed(&believed.clone().believed()), packed(&believed), "it is cut again");
 }
 
 /// What is believed of a profile of one tier can be drawn.

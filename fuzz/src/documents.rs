@@ -4,9 +4,9 @@ use std::{io, path::Path};
 
 use agent::protocol::{Command, Commands, Prepare, command};
 use analysis::{
-    contrast::{self, Figure, Gate, Given, Limit},
+    contrast::{self, Figure, Gate, GateVerdict, Given, Limit},
     history::{self, Brief},
-    prediction::{self, Goal, GoalFigure, Question},
+    prediction::{self, Change, Goal, GoalFigure, Question},
     run::Run,
 };
 use experiment::document::{self, Library};
@@ -98,13 +98,18 @@ fn steers_no_terminal(shown: &str) {
     assert!(!shown.contains(steers), "a terminal would obey: {shown:?}");
 }
 
-/// What else is made of a run file: what becomes of the server, and what would let so many users in that every way there is
-/// tried.
+/// What else is made of a run file: what becomes of the server, and a goal so high that every kind of change is tried.
 fn predicted(run: &Run) {
     let figure = GoalFigure::Users;
     let goal = Goal { text: "users>=900000".into(), figure, value: 9e5, ..Goal::default() };
-    let question = Question { users: Some(64), goal: Some(goal), seed: 1, ..Question::default() };
-    match prediction::predict(run, &question, "") {
+    let with_users = Question { users: Some(64), seed: 1, ..Question::default() };
+    let another = Change::AddServer { name: None, servers: 1 };
+    answered(run, &Question { changes: vec![another], ..with_users.clone() });
+    answered(run, &Question { goal: Some(goal), ..with_users });
+}
+
+fn answered(run: &Run, question: &Question) {
+    match prediction::predict(run, question, "") {
         Ok(found) => {
             report::prediction::json(&found).expect("a prediction can be written");
             steers_no_terminal(&report::prediction::terminal(&found, &TerminalOptions::default()));
@@ -121,6 +126,8 @@ fn compared_with_itself(given: &Given) {
     assert!(figures.all(|ratio| !ratio.changed), "it differs from itself: {:?}", found.cases);
     let (text, figure) = ("throughput>-3%".into(), Figure::Throughput);
     found.hold(&[Gate { text, figure, limit: Limit::Above, ratio: 0.97 }]);
+    let is_breached = found.gates.iter().any(|gate| gate.verdict == GateVerdict::Breached);
+    assert!(!is_breached, "it is slower than itself: {:?}", found.gates);
     report::contrast::json(&found).expect("a contrast can be written");
     report::contrast::html(&found).expect("a contrast has a page");
     steers_no_terminal(&report::contrast::terminal(&found, &TerminalOptions::default()));

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    env, fs, iter,
     panic::catch_unwind,
     path::{Path, PathBuf},
     thread,
@@ -11,8 +11,10 @@ use std::{
 use fastrand::Rng;
 use fuzz::{TARGETS, Target};
 
+/// The variable with the seed of all mutations.
+const SEED: &str = "NSTAR_FUZZ_SEED";
 /// Mutations of each kept input.
-const MUTATIONS: u64 = 60;
+const MUTATIONS: usize = 60;
 /// Most changes in a mutation.
 const CHANGES_MAX: usize = 4;
 /// Longest part that is repeated, bytes.
@@ -44,22 +46,46 @@ fn kept(target: &Target) -> Vec<Kept> {
 
 #[test]
 fn kept_inputs_and_mutations_of_them_break_no_target() {
+    let seed = seed();
     let broken: Vec<String> = thread::scope(|scope| {
-        let tried: Vec<_> = TARGETS.iter().map(|target| scope.spawn(move || broken_inputs(target))).collect();
+        let try_one = |target| scope.spawn(move || broken_inputs(target, seed));
+        let tried: Vec<_> = TARGETS.iter().map(try_one).collect();
         tried.into_iter().flat_map(|one| one.join().expect("targets fail by themselves")).collect()
     });
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(broken.is_empty(), "again with {SEED}={seed}:\n{}", broken.join("\n"));
+}
+
+/// Other mutations on every run, unless somebody wants those of an earlier one.
+fn seed() -> u64 {
+    match env::var(SEED) {
+        Ok(text) => text.parse().unwrap_or_else(|error| panic!("{SEED}={text}: {error}")),
+        Err(_) => fastrand::u64(..1_000_000_000),
+    }
+}
+
+#[test]
+fn the_same_seed_makes_the_same_mutations_and_another_makes_others() {
+    let all = [b"GET / HTTP/1.1\r\n".as_slice(), b"name=value&more", b"{\"a\": [1, 2]}"];
+    let all = all.map(|bytes| Kept { path: PathBuf::new(), bytes: bytes.to_vec() });
+    let of = |seed| mutations(&all, 0, seed).collect::<Vec<_>>();
+    assert_eq!(of(1).len(), MUTATIONS);
+    assert_eq!(of(1), of(1));
+    assert_ne!(of(1), of(2));
+}
+
+/// Mutations of one kept input, which follow from the seed.
+fn mutations(all: &[Kept], index: usize, seed: u64) -> impl Iterator<Item = Vec<u8>> {
+    let mut random = Rng::with_seed(seed.wrapping_add(index as u64));
+    (0..MUTATIONS).map(move |_| mutated(&all[index].bytes, all, &mut random))
 }
 
 /// The inputs that break a target, as words.
-fn broken_inputs(target: &Target) -> Vec<String> {
+fn broken_inputs(target: &Target, seed: u64) -> Vec<String> {
     let (all, run) = (kept(target), target.run);
     assert!(all.len() >= KEPT_MIN, "keep more inputs in {}", corpus().join(target.name).display());
     let mut broken = Vec::new();
     for (index, Kept { path, bytes }) in all.iter().enumerate() {
-        let mut random = Rng::with_seed(index as u64);
-        let mutations = (0..MUTATIONS).map(|_| mutated(bytes, &all, &mut random));
-        let mut inputs = std::iter::once(bytes.clone()).chain(mutations);
+        let mut inputs = iter::once(bytes.clone()).chain(mutations(&all, index, seed));
         // One is enough to see what is wrong.
         if let Some(input) = inputs.find(|input| catch_unwind(|| run(input)).is_err()) {
             let shown = input.escape_ascii();

@@ -22,6 +22,9 @@ pub struct Case {
     /// Whose bottleneck it is: the beginning of the name in the verdict. Any of them, where several are true.
     #[serde(default)]
     pub holder: Vec<String>,
+    /// Another kind of bottleneck that shows alike: it is right too to leave open which of the two it is.
+    #[serde(default)]
+    pub alike: Option<String>,
     /// What else runs on the host: `burn=33%`, or `job=1s/5s` for one second of every five.
     #[serde(default)]
     pub beside: Option<String>,

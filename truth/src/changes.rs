@@ -295,11 +295,11 @@ fn row(of: &Outcome) -> String {
 
 /// Whether as many were predicted right as have to be, and as many measured N* lie within the predicted intervals.
 pub fn well(outcomes: &[Outcome]) -> bool {
-    let is_often = |is_so: fn(&Outcome) -> bool| {
-        let so = outcomes.iter().filter(|of| is_so(of)).count();
-        so as f64 >= HELD_MIN * outcomes.len() as f64
+    let nearly_all = |passes: fn(&Outcome) -> bool| {
+        let passed = outcomes.iter().filter(|of| passes(of)).count();
+        passed as f64 >= HELD_MIN * outcomes.len() as f64
     };
-    is_often(Outcome::holds) && is_often(Outcome::predicts_users)
+    nearly_all(Outcome::holds) && nearly_all(Outcome::predicts_users)
 }
 
 #[cfg(test)]

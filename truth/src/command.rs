@@ -205,24 +205,24 @@ fn measure(options: &Options, cases: &[Case], stop: &AtomicBool) -> Result<bool,
     let arguments = if options.short { &SHORT[..] } else { &[] };
     let (cases, left_out) = suited(cases, options.behind);
     let mut rows: Vec<_> = cases.into_iter().map(|case| Row { case, said: Vec::new() }).collect();
-    let (mut fates, mut decides) = (Vec::new(), true);
+    let (mut fates, mut mostly_right) = (Vec::new(), true);
     for number in 1..=options.rounds {
         let keep = folder(options, number)?;
         let judge = Judge { nstar: &nstar, arguments, behind: options.behind, keep: keep.as_deref(), stop };
         fates.extend(round(&mut rows, &judge, options.alone, |_| true));
         if options.short {
             fates.extend(round(&mut rows, &judge, options.alone, is_open));
-            decides &= is_mostly_right(&rows);
+            mostly_right &= is_mostly_right(&rows);
         }
     }
     print!("{}", table::table(&rows));
     if options.behind.is_some() {
         print!("{}", table::behind_ssh(&rows, &left_out));
     }
-    if !decides {
-        eprintln!("NOT DECIDED: fewer than half of the cases were right, also after a second try");
+    if !mostly_right {
+        eprintln!("NOT DECIDED: fewer than half of the cases were right, even after a second try");
     }
-    Ok(decides && fates.into_iter().all(Fate::is_well))
+    Ok(mostly_right && fates.into_iter().all(Fate::is_well))
 }
 
 /// A case that cannot be run as asked, and why.
@@ -341,7 +341,7 @@ fn is_open(row: &Row) -> bool {
     row.said.last().is_some_and(|said| said.grade(row.case) == Grade::Inconclusive)
 }
 
-/// Whether the last verdict was right of half of the cases at least: who never says anything is never wrong.
+/// Whether the last verdict was right of half of the cases at least. A tool that never decides is never wrong.
 fn is_mostly_right(rows: &[Row]) -> bool {
     let grades: Vec<_> = rows.iter().filter_map(|row| Some(row.said.last()?.grade(row.case))).collect();
     let right = grades.iter().filter(|grade| **grade == Grade::Right).count();

@@ -36,6 +36,8 @@ pub struct Said {
     pub sure: bool,
     /// Whether it said that the run is inconclusive.
     pub inconclusive: bool,
+    /// The kinds between which it is undecided, where it has no other doubt.
+    pub between: Vec<String>,
     /// Whether it said that the server or the machine changed meanwhile.
     pub changes: bool,
     /// How long the run took in all, seconds.
@@ -95,6 +97,7 @@ impl Said {
             probability,
             sure,
             inconclusive: verdict["inconclusive"].as_array().is_some_and(|doubts| !doubts.is_empty()),
+            between: undecided_between(&verdict["doubts"]),
             changes: doubts.any(says_that_it_changed),
             elapsed_s: run["elapsed_s"].as_f64().ok_or_else(lacks)?,
         })
@@ -108,6 +111,9 @@ impl Said {
         }
         let is_named = |holder: &String| self.holder.starts_with(holder);
         let holder = case.holder.is_empty() || (!self.astray && case.holder.iter().any(is_named));
+        if holder && self.leaves_open(case) {
+            return Grade::Right;
+        }
         // A server that never saturates is inconclusive by definition, as its maximum is not known.
         match case.kind.holds(&self.kind) && holder && (!self.inconclusive || self.kind == "none") {
             true => Grade::Right,
@@ -119,6 +125,13 @@ impl Said {
     /// Whether it named a bottleneck. That there is none is never said for certain: with more users there may be one.
     pub fn claims(&self) -> bool {
         !self.inconclusive && self.kind != "unknown"
+    }
+
+    /// Whether it is undecided between what is true and what shows alike.
+    fn leaves_open(&self, case: &Case) -> bool {
+        let is_named = |wanted: &str| self.between.iter().any(|kind| kind == wanted);
+        let is_true_named = self.between.iter().any(|kind| case.kind.holds(kind));
+        is_true_named && case.alike.as_deref().is_some_and(is_named)
     }
 
     fn wrong(&self) -> Grade {
@@ -136,8 +149,17 @@ impl Said {
     }
 }
 
-/// Whether a doubt says that the server or the machine changed. One about steps that differ because responses were held back says
-/// what it was instead.
+/// The kinds of the two explanations of a doubt that says that neither is probable enough, where it is the only doubt.
+fn undecided_between(doubts: &Value) -> Vec<String> {
+    let Some([doubt]) = doubts.as_array().map(Vec::as_slice) else { return Vec::new() };
+    if doubt["kind"] != "undecided" {
+        return Vec::new();
+    }
+    let kinds = ["best", "next"].map(|one| doubt[one]["kind"].as_str().map(str::to_owned));
+    kinds.into_iter().flatten().collect()
+}
+
+/// Whether a doubt says that the server or the machine changed. A jump or dip that responses held back explain is no change.
 fn says_that_it_changed(doubt: &Value) -> bool {
     doubt["held_back"].is_null() && CHANGES.iter().any(|kind| doubt["kind"] == *kind)
 }
@@ -209,6 +231,25 @@ mod tests {
         assert_eq!(said("lock", json!("high"), &["not-steady"]).grade(&case), Grade::Inconclusive);
         assert_eq!(said("unknown", json!("low"), &[]).grade(&case), Grade::Inconclusive);
         assert_eq!(said("cpu", json!("low"), &[]).grade(&case), Grade::Wrong);
+    }
+
+    /// Two explanations that nothing tells apart were open in every round, and no verdict on such a server could be right.
+    #[test]
+    fn to_leave_open_which_of_two_that_show_alike_it_is_is_right() {
+        let undecided = |next: &str| {
+            let best = json!({ "kind": "connection-pool", "probability": 0.48 });
+            json!({ "kind": "undecided", "best": best, "next": { "kind": next, "probability": 0.45 } })
+        };
+        let said = |doubts| said_with("connection-pool", json!(0.48), doubts);
+        let plain = case("worker-pool", "python3");
+        let case = Case { alike: Some("connection-pool".to_owned()), ..plain.clone() };
+        let open = said(vec![undecided("worker-pool")]);
+        assert_eq!(open.grade(&case), Grade::Right);
+        assert_eq!(open.grade(&plain), Grade::Inconclusive);
+        assert_eq!(said(vec![undecided("lock")]).grade(&case), Grade::Inconclusive);
+        let more = vec![undecided("worker-pool"), json!({ "kind": "interference" })];
+        assert_eq!(said(more).grade(&case), Grade::Inconclusive);
+        assert_eq!(said(Vec::new()).grade(&case), Grade::Wrong, "it is claimed");
     }
 
     /// A verdict on a server on the host `far`, with what its file says of the holder.

@@ -1,9 +1,9 @@
 //! Whether a comparison finds a build that is 3 % slower, by how often each build was measured, and whether it claims a change
 //! between a build and itself.
 //!
-//! The builds are the bare responder with more and less to compute. Each is swept as docs/compare.md says, restarted before
-//! every repeat: one build to the end, then the other, then the first again. Fewer repeats are parts of the same sweeps, so
-//! that there are several comparisons of few.
+//! The builds are the bare responder with more and less to compute. They are swept in turns as docs/compare.md says, one build,
+//! the other, the first again, then the other way round, so that a drift of the machine meets all alike; the server is started
+//! anew before each sweep. Fewer repeats are parts of the same sweeps, so that there are several comparisons of few.
 
 use std::{
     fs,
@@ -40,9 +40,8 @@ const GATE: &str = "throughput>-1%";
 pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Grid> {
     let place = Place::new(workspace, effort)?;
     let steps = bench::steps_per_us() * WORK_US;
-    let before = place.sweeps("before", steps)?;
-    let slower = place.sweeps("slower", steps * SLOWER)?;
-    let same = place.sweeps("same", steps)?;
+    let builds = [("before", steps), ("slower", steps * SLOWER), ("same", steps)];
+    let [before, slower, same] = place.in_turns(builds)?;
     let mut rows = Vec::new();
     for repeats in REPEATS {
         let [slower, same] = [&slower, &same].map(|after| place.changes(&before, after, repeats));
@@ -77,22 +76,32 @@ impl<'a> Place<'a> {
         Ok(Place { workspace, address, step_s: effort.seconds.max(STEP_S_MIN), pid_file })
     }
 
-    /// Sweeps a build that computes for so many steps before each response. Returns the run files.
-    fn sweeps(&self, name: &str, steps: f64) -> Result<Vec<PathBuf>> {
-        eprintln!("bench: {REPEATS_MAX} sweeps of the build '{name}'");
-        let script = self.workspace.path(&format!("{name}.sh"));
+    /// Sweeps builds in turns, each of which computes for so many steps before a response. Returns the run files of each.
+    fn in_turns<const N: usize>(&self, builds: [(&str, f64); N]) -> Result<[Vec<PathBuf>; N]> {
+        let mut files = [const { Vec::new() }; N];
+        for turn in 1..=REPEATS_MAX {
+            eprintln!("bench: turn {turn} of {REPEATS_MAX}");
+            for place in in_order(turn, N) {
+                let (name, steps) = builds[place];
+                files[place].push(self.sweep(&format!("{name}-{turn}"), steps)?);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Starts a build that computes for so many steps before each response, and sweeps it. Returns the run file.
+    fn sweep(&self, name: &str, steps: f64) -> Result<PathBuf> {
+        let script = self.workspace.path("restart.sh");
         fs::write(&script, self.restart(steps as u64))?;
-        let (at, output) = (self.address, self.workspace.path(&format!("{name}.json")));
-        let flags = format!(
-            "sweep http://{at}/ -c {USERS} -d {}s -t 1 --repeats {REPEATS_MAX} --no-progress",
-            self.step_s
-        );
+        let (at, output) = (self.address, self.workspace.path(name));
+        let flags =
+            format!("sweep http://{at}/ -c {USERS} -d {}s -t 1 --repeats 1 --no-progress", self.step_s);
         let mut words = self.workspace.nstar(&flags);
         words.extend(["--restart".into(), format!("sh '{}'", script.display())]);
-        words.extend(["-o".into(), output.display().to_string()]);
+        words.extend(["-o".into(), output.with_extension("json").display().to_string()]);
         // 4: a run that is doubted is compared all the same, as it is by a user.
         cpu::run_on(CLIENTS, &words, &[0, 4])?;
-        Ok((1..=REPEATS_MAX).map(|number| self.workspace.path(&format!("{name}-{number}.json"))).collect())
+        Ok(self.workspace.path(&format!("{name}-1.json")))
     }
 
     /// A script that ends the server and starts another.
@@ -176,6 +185,11 @@ impl Change {
     }
 }
 
+/// The order in which so many builds have a turn: every second time the other way round.
+fn in_order(turn: usize, builds: usize) -> Vec<usize> {
+    if turn.is_multiple_of(2) { (0..builds).rev().collect() } else { (0..builds).collect() }
+}
+
 fn cells(repeats: usize, slower: &[Change], same: &[Change]) -> Vec<String> {
     let [change, interval] = change_and_interval(slower);
     let [change_of_same, interval_of_same] = change_and_interval(same);
@@ -206,6 +220,11 @@ fn how_many(all: &[Change], is_so: impl Fn(&Change) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_turn_follows_the_one_before_the_other_way_round() {
+        assert_eq!((in_order(1, 3), in_order(2, 3)), (vec![0, 1, 2], vec![2, 1, 0]));
+    }
 
     const COMPARISON: &str = r#"{
         "cases": [{"figures": [

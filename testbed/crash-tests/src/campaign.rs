@@ -160,7 +160,7 @@ impl<'c> Life<'c> {
     fn start(&self) -> io::Result<Server> {
         let words: Vec<OsString> = self.system.words(&self.storage.data());
         let [log, boot] = ["log", "boot"].map(|name| self.aside.path().join(name));
-        let boot = (self.campaign.crash == Crash::PowerCut).then_some(boot.as_path());
+        let boot = (self.campaign.crash != Crash::Kill).then_some(boot.as_path());
         Server::start(&self.campaign.program, &words, &log, boot)
     }
 
@@ -230,6 +230,10 @@ impl<'c> Life<'c> {
         }
         let again = format!("seed {} of {}", self.seed, self.campaign.system.name());
         outcome.faults.extend(faults.into_iter().map(|fault| format!("{again}: {fault}")));
+        if self.campaign.crash == Crash::PowerCutUnsynced {
+            // What such a disk leaves says nothing about the server.
+            return;
+        }
         if let Some(kept) = self.keep() {
             outcome.faults.push(format!("what is left, and the server's log: {}", kept.display()));
         }

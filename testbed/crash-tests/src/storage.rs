@@ -13,6 +13,8 @@ use crate::disk::{Disk, Tree};
 pub enum Crash {
     /// Its disk loses power, with what was not synced.
     PowerCut,
+    /// The same with a disk that says that it has synced, and never does. So something is lost, which has to be found.
+    PowerCutUnsynced,
     /// SIGKILL. The system keeps what was written.
     Kill,
 }
@@ -45,6 +47,8 @@ pub(crate) struct Storage {
     at: tempfile::TempDir,
     /// When it ends at the latest.
     end: Option<Instant>,
+    /// Whether its disk syncs nothing.
+    is_unsynced: bool,
 }
 
 #[derive(Debug)]
@@ -57,16 +61,16 @@ enum Kind {
 impl Storage {
     /// Storage with one empty folder, `data`, that is there for certain.
     pub(crate) fn new(crash: Crash) -> io::Result<Self> {
-        let (at, end) = (tempfile::tempdir()?, None);
+        let (at, end, is_unsynced) = (tempfile::tempdir()?, None, crash == Crash::PowerCutUnsynced);
         if crash == Crash::Kill {
             fs::create_dir(at.path().join("data"))?;
-            return Ok(Self { at, kind: Kind::Plain, end });
+            return Ok(Self { at, kind: Kind::Plain, end, is_unsynced });
         }
         let disk = Disk::mount(at.path(), Tree::default())?;
         fs::create_dir(disk.path().join("data"))?;
         fs::File::open(disk.path())?.sync_all()?;
         let tree = disk.unmount()?;
-        Ok(Self { at, kind: Kind::Off(tree), end })
+        Ok(Self { at, kind: Kind::Off(tree), end, is_unsynced })
     }
 
     /// The folder for data.
@@ -79,7 +83,11 @@ impl Storage {
         self.end = None;
         if let Kind::Off(tree) = &mut self.kind {
             let tree = std::mem::take(tree);
-            self.kind = Kind::On(Disk::mount(self.at.path(), tree)?);
+            let disk = Disk::mount(self.at.path(), tree)?;
+            if self.is_unsynced {
+                disk.sync_nothing();
+            }
+            self.kind = Kind::On(disk);
         }
         Ok(())
     }

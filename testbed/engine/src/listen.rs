@@ -134,6 +134,8 @@ pub(crate) struct Accepted {
 pub(crate) enum Accept {
     /// A connection.
     Connection(Accepted),
+    /// A connection was closed unserved, because its client has as many as it may. Others may wait behind it.
+    Refused,
     /// No client waits.
     Empty,
     /// The connection limit is reached. The caller's notifier is signalled when a connection closes.
@@ -168,7 +170,8 @@ impl Acceptor {
         self.log.refused(self.limit.counters(), error);
     }
 
-    /// Accepts the next waiting connection, without waiting for one.
+    /// Accepts the next waiting connection, without waiting for one. It returns after each one that it refuses too: a client may
+    /// connect faster than it is refused, and what else the caller does must not wait for that to end.
     pub(crate) fn accept(&self) -> Accept {
         let Some(mut permit) = self.limit.acquire() else { return Accept::Full };
         loop {
@@ -177,7 +180,7 @@ impl Acceptor {
                     let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
                     match permit.count_accepted(peer) {
                         Ok(()) => return Accept::Connection(Accepted { socket, peer, permit }),
-                        Err(error) => self.log.refused(self.limit.counters(), &error),
+                        Err(error) => return self.refused(&error),
                     }
                 }
                 Err(Errno::AGAIN) => return Accept::Empty,
@@ -185,6 +188,23 @@ impl Acceptor {
                 Err(errno) => return self.failed(errno),
             }
         }
+    }
+
+    /// Accepts the next client that had connected before the server began to stop. `refusals` is how many waiting connections
+    /// may still be refused for it, so that a client that goes on connecting does not hold up the stop.
+    pub(crate) fn accept_last(&self, refusals: &mut usize) -> Option<Accepted> {
+        loop {
+            match self.accept() {
+                Accept::Connection(accepted) => return Some(accepted),
+                Accept::Refused if *refusals > 0 => *refusals -= 1,
+                Accept::Refused | Accept::Empty | Accept::Full | Accept::Exhausted => return None,
+            }
+        }
+    }
+
+    fn refused(&self, error: &io::Error) -> Accept {
+        self.log.refused(self.limit.counters(), error);
+        Accept::Refused
     }
 
     /// Admits the next of the connections that the kernel has already accepted.
@@ -200,7 +220,7 @@ impl Acceptor {
             };
             match permit.count_accepted(peer) {
                 Ok(()) => return Accept::Connection(Accepted { socket, peer, permit }),
-                Err(error) => self.log.refused(self.limit.counters(), &error),
+                Err(error) => return self.refused(&error),
             }
         }
         Accept::Empty
@@ -280,5 +300,55 @@ impl AcceptLog {
         } else {
             tracing::warn!(%error, "a connection was closed unserved; others will only be counted");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::{Ipv4Addr, TcpStream},
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+    use crate::control::Control;
+
+    /// An acceptor that gives each client one place, with so many connections of one client that wait.
+    fn one_each(waiting: usize) -> (Acceptor, Vec<TcpStream>) {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let options = Options { max_connections_per_client: Some(1), ..Options::new(any) };
+        let (address, mut sockets) = open(&options, 1).unwrap();
+        let limit = Arc::new(ConnectionLimit::new(&options, Arc::new(Control::new(Vec::new()))));
+        let listener = sockets.pop().unwrap();
+        let acceptor = Acceptor::new(listener, SocketFlags::NONBLOCK, limit, Arc::default());
+        let clients = (0..waiting).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let end = Instant::now() + Duration::from_secs(20);
+        while acceptor.waiting() < waiting {
+            assert!(Instant::now() < end, "the clients connect");
+            std::thread::yield_now();
+        }
+        (acceptor, clients)
+    }
+
+    #[test]
+    fn the_caller_has_its_turn_after_each_refused_connection() {
+        let (acceptor, _clients) = one_each(4);
+        let held = acceptor.accept();
+        assert!(matches!(held, Accept::Connection(_)));
+        for left in [2, 1, 0] {
+            assert!(matches!(acceptor.accept(), Accept::Refused));
+            assert_eq!(acceptor.waiting(), left);
+        }
+        assert!(matches!(acceptor.accept(), Accept::Empty));
+    }
+
+    #[test]
+    fn a_client_that_goes_on_connecting_does_not_hold_up_a_stop() {
+        let (acceptor, _clients) = one_each(4);
+        let mut refusals = 1;
+        let held = acceptor.accept_last(&mut refusals);
+        assert!(held.is_some());
+        assert!(acceptor.accept_last(&mut refusals).is_none());
+        assert_eq!((refusals, acceptor.waiting()), (0, 1));
     }
 }

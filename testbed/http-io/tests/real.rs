@@ -36,6 +36,15 @@ impl<C: Connection> Handler<C> for Tier<C> {
             }
             "/big" => exchange.respond(200).file(&self.big, 0, BIG_BYTES).await,
             "/file" => exchange.respond(200).file(&self.file, 0, FILE_BYTES as u64).await,
+            "/pieces" => {
+                let mut body = exchange.respond(200).chunked()?;
+                let piece = vec![b'p'; 32 << 10];
+                for _ in 0..BIG_BYTES / piece.len() as u64 {
+                    body.write(&piece).await?;
+                }
+                body.finish();
+                Ok(())
+            }
             "/front" => self.pass_on(exchange).await,
             _ => Err(Problem::new(404, "no such page").into()),
         }
@@ -214,9 +223,9 @@ fn another_tier_may_go_and_come_back() {
     }
 }
 
-/// Starts a server that cuts off whoever takes less than 16 KiB in `within`.
-fn start_impatient(model: Model, within: Duration) -> Server {
-    let options = HttpOptions { write_timeout: within, progress_bytes: 16 * 1024, ..HttpOptions::default() };
+/// Starts a server that cuts off whoever takes less than so many bytes in `within`.
+fn start_impatient(model: Model, progress_bytes: u64, within: Duration) -> Server {
+    let options = HttpOptions { write_timeout: within, progress_bytes, ..HttpOptions::default() };
     start_on(model, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Tiers { behind: None, options })
 }
 
@@ -224,7 +233,7 @@ fn start_impatient(model: Model, within: Duration) -> Server {
 #[test]
 fn readers_that_stall_are_cut_off_and_others_are_served() {
     for &model in Model::ALL {
-        let server = start_impatient(model, Duration::from_millis(300));
+        let server = start_impatient(model, 16 << 10, Duration::from_millis(300));
         let stalled: Vec<_> = (0..WORKERS)
             .map(|_| {
                 let mut stream = connect(&server);
@@ -248,30 +257,39 @@ fn readers_that_stall_are_cut_off_and_others_are_served() {
 /// Takes as long as many time-outs, and is never still for one of them.
 #[test]
 fn readers_that_are_slow_but_move_get_everything() {
+    take_slowly_on_all_models("/big", 16 << 10);
+}
+
+/// Each piece is smaller than what must be taken in a time-out, and all of them together have many.
+#[test]
+fn readers_of_many_pieces_that_are_slow_but_move_get_everything() {
+    take_slowly_on_all_models("/pieces", 256 << 10);
+}
+
+fn take_slowly_on_all_models(path: &str, progress_bytes: u64) {
     thread::scope(|scope| {
         for &model in Model::ALL {
-            scope.spawn(move || {
-                let within = Duration::from_secs(4);
-                let server = start_impatient(model, within);
-                let mut stream = connect(&server);
-                stream.write_all(get("/big", "Connection: close\r\n").as_bytes()).expect("sent");
-                let (begun, mut got, mut piece) = (Instant::now(), 0, vec![0; 4 << 20]);
-                loop {
-                    let count = stream.read(&mut piece).expect("the rest");
-                    if count == 0 {
-                        break;
-                    }
-                    got += count as u64;
-                    if begun.elapsed() < 2 * within {
-                        thread::sleep(within / 20);
-                    }
-                }
-                assert!(
-                    got > BIG_BYTES && begun.elapsed() > within,
-                    "{model}: {got} in {:?}",
-                    begun.elapsed()
-                );
-            });
+            scope.spawn(move || take_slowly(model, path, progress_bytes));
         }
     });
+}
+
+fn take_slowly(model: Model, path: &str, progress_bytes: u64) {
+    let within = Duration::from_secs(4);
+    let server = start_impatient(model, progress_bytes, within);
+    let mut stream = connect(&server);
+    stream.write_all(get(path, "Connection: close\r\n").as_bytes()).expect("sent");
+    let (begun, mut got, mut piece) = (Instant::now(), 0, vec![0; 2 << 20]);
+    loop {
+        let count = stream.read(&mut piece).expect("the rest");
+        if count == 0 {
+            break;
+        }
+        got += count as u64;
+        if begun.elapsed() < 2 * within {
+            thread::sleep(within / 20);
+        }
+    }
+    let took = begun.elapsed();
+    assert!(got > BIG_BYTES && took > within, "{model}: {got} in {took:?}");
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::{cell::RefCell, io::Write, net::SocketAddr, rc::Rc, sync::Arc};
+use std::{cell::RefCell, io::Write, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 
 use engine::service::Connection;
 use http_io::{
@@ -69,6 +69,14 @@ impl<C: Connection> Handler<C> for Site {
                 chunks.write(b"one").await?;
                 chunks.write(b"").await?;
                 chunks.write(b"two").await?;
+                chunks.finish();
+                Ok(())
+            }
+            (_, "/pieces") => {
+                let mut chunks = exchange.respond(200).chunked()?;
+                for _ in 0..16 {
+                    chunks.write(&[b'p'; 64 << 10]).await?;
+                }
                 chunks.finish();
                 Ok(())
             }
@@ -431,6 +439,20 @@ fn bodies_of_unknown_length() {
     assert!(old.closes && old.body == "onetwo" && !old.head.contains("chunked"));
     let broken = serve_steps([bytes(&(get("/broken") + &get("/hello")))]);
     assert!(broken.peer.borrow().received.ends_with(b"\r\n3\r\none\r\n"), "the last chunk must not come");
+}
+
+/// The least is 256 KiB in 30 s, and each piece has 64 KiB.
+#[test]
+fn the_pieces_of_a_body_share_one_pace() {
+    for (seconds, whole) in [(7, true), (8, false), (20, false)] {
+        let fake = Fake::new([bytes(&get("/pieces"))]);
+        fake.peer.borrow_mut().takes = Duration::from_secs(seconds);
+        let served = serve_to(fake);
+        let received = served.peer.borrow().received.clone();
+        assert_eq!(received.ends_with(b"\r\n0\r\n\r\n"), whole, "{seconds} s a piece");
+        assert_eq!(served.failures.is_empty(), whole, "{seconds} s a piece");
+        assert!(whole || received.len() < 4 * (64 << 10), "{seconds} s a piece: it had no more time");
+    }
 }
 
 #[test]

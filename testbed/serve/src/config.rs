@@ -6,7 +6,8 @@
 use std::{
     ffi::{OsStr, OsString},
     fs,
-    os::unix::fs::PermissionsExt,
+    io::{self, Read},
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -19,7 +20,9 @@ use http_io::without_user;
 use nstar::{
     document::{DeTable, DeValue, DocumentError, Field, Problem, Section, SourceText, wrong},
     exit::Failure,
+    flags::is_trusted_owner,
 };
+use rustix::process::geteuid;
 
 /// The flag that names a file.
 const CONFIG: &str = "config";
@@ -35,7 +38,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// The words of a command line for `command`, with those of the file that `--config` names before them.
 ///
 /// # Errors
-/// When the file cannot be read, may be changed by others, or says what the flags do not allow.
+/// When the file cannot be read, belongs to another user, may be changed by others, or says what the flags do not allow.
 pub fn with_file(command: &Command, words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     // Where the words alone are wrong, parsing them as usual says so.
     let relaxed = command.clone().mut_args(|arg| arg.required(false)).no_binary_name(true);
@@ -49,18 +52,31 @@ pub fn with_file(command: &Command, words: Vec<OsString>) -> Result<Vec<OsString
     Ok(all)
 }
 
-/// The text of a file, if only its owner may change it.
+/// The text of a file, if only its owner may change it, who is trusted. It is opened once, so that what is checked is what is
+/// read.
 fn read(path: &Path) -> Result<String, String> {
+    let failed = |error: io::Error| format!("--config: {} cannot be read: {error}", path.display());
+    let mut file = fs::File::open(path).map_err(failed)?;
+    check_access(path, &file.metadata().map_err(failed)?)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+/// Refuses a file that somebody else may change.
+fn check_access(path: &Path, metadata: &fs::Metadata) -> Result<(), String> {
     let shown = path.display();
-    let mode = fs::metadata(path).map(|metadata| metadata.permissions().mode());
-    let text = mode.and_then(|mode| fs::read_to_string(path).map(|text| (mode, text)));
-    match text {
-        Ok((mode, _)) if mode & WRITABLE_BY_OTHERS != 0 => {
-            Err(format!("others may change {shown}, and so what this server does: chmod go-w {shown}"))
-        }
-        Ok((_, text)) => Ok(text),
-        Err(error) => Err(format!("--config: {shown} cannot be read: {error}")),
+    if metadata.permissions().mode() & WRITABLE_BY_OTHERS != 0 {
+        return Err(format!("others may change {shown}, and so what this server does: chmod go-w {shown}"));
     }
+    if !is_trusted_owner(metadata.uid()) {
+        return Err(format!(
+            "{shown} belongs to another user, who may change it, and so what this server does: \
+             chown {} {shown}, or name another file",
+            geteuid().as_raw()
+        ));
+    }
+    Ok(())
 }
 
 /// A file and the flags that it may set.
@@ -283,6 +299,21 @@ mod tests {
         assert!(expand().is_ok());
         fs::remove_file(&path).unwrap();
         assert!(expand().unwrap_err().to_string().contains("cannot be read"));
+    }
+
+    #[test]
+    fn a_file_that_another_user_owns_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("theirs.toml");
+        fs::write(&path, "root = 'x'\n").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        if std::os::unix::fs::chown(&path, Some(65_534), None).is_err() {
+            eprintln!("skipped: only root gives files away");
+            return;
+        }
+        let words = vec!["--config".into(), path.clone().into()];
+        let error = with_file(&MadeUp::command(), words).unwrap_err().to_string();
+        assert!(error.contains("another user") && error.contains("chown 0 "), "{error}");
     }
 
     #[test]

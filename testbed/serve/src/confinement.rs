@@ -174,7 +174,15 @@ impl Display for Confinement {
 /// # Errors
 /// When the process is root's, others can reach `listen`, and no user was named.
 pub fn refuse_root(rights: &Rights, listen: SocketAddr) -> Result<(), Failure> {
-    if !Uid::effective().is_root() || rights.user.is_some() || listen.ip().to_canonical().is_loopback() {
+    if listen.ip().to_canonical().is_loopback() { Ok(()) } else { refuse_root_exposed(rights, listen) }
+}
+
+/// Refuses root as [`refuse_root`] does, at an address that others reach in any case, such as through a proxy.
+///
+/// # Errors
+/// When the process is root's, and no user was named.
+pub(crate) fn refuse_root_exposed(rights: &Rights, listen: SocketAddr) -> Result<(), Failure> {
+    if !Uid::effective().is_root() || rights.user.is_some() {
         return Ok(());
     }
     Err(Failure::usage(format!(

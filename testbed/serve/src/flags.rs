@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
-use http_io::server::{Network, Proxies};
+use http_io::server::{Hosts, Network, Proxies};
 use nstar::{
     exit::Failure,
     flags::DatabaseLogin,
@@ -92,6 +92,19 @@ pub struct HostNames {
     /// Where no credentials are needed: a name to which it answers, besides its addresses and localhost; may be repeated
     #[arg(long = "host-name", value_name = "NAME")]
     pub host_names: Vec<String>,
+}
+
+impl HostNames {
+    /// The names to which a server that listens on `listen` answers, besides its addresses and `localhost`: these alone if there
+    /// are any, or if it is on loopback, which another site could reach through a browser of this machine. Otherwise any, as over
+    /// TLS, where no certificate is that site's.
+    pub fn hosts(&self, listen: SocketAddr, is_encrypted: bool) -> Hosts {
+        let any = is_encrypted || !listen.ip().to_canonical().is_loopback();
+        if any && self.host_names.is_empty() {
+            return Hosts::default();
+        }
+        Hosts::only(self.host_names.clone(), "--host-name NAME lets it answer to a name as well")
+    }
 }
 
 /// TLS, if asked for.

@@ -44,6 +44,7 @@ mod confinement;
 mod expiry;
 mod flags;
 mod log_file;
+mod reloads;
 mod served_folder;
 mod server_process;
 mod service_manager;
@@ -66,6 +67,7 @@ pub use self::{
     config::with_file,
     confinement::{Rights, ServerFiles, refuse_root},
     flags::{Configuration, Encryption, HostNames, ServerFlags, TrustedProxies, with_password},
+    reloads::Reloads,
     served_folder::first_inside,
     server_process::{ServerProcess, warn_of_openness},
 };

@@ -25,6 +25,7 @@ use crate::{
     confinement::{self, Confinement, ServerFiles},
     flags::{Encryption, ServerFlags},
     log_file::LogFile,
+    reloads::Reloads,
     service_manager,
     upkeep::{Hangup, Upkeep},
 };
@@ -45,6 +46,7 @@ pub struct ServerProcess<'a> {
     user: Option<String>,
     confinement: Option<Confinement>,
     log: Option<LogFile>,
+    reloads: Reloads,
     counters: Arc<Counters>,
     /// The files that it uses once it is prepared. Default none but those of the certificate.
     pub files: ServerFiles,
@@ -52,6 +54,8 @@ pub struct ServerProcess<'a> {
     pub scheme: &'static str,
     /// Added to the line that says where it listens. Default nothing.
     pub note: String,
+    /// Whether others than programs of this machine reach it. Default: unless it listens on loopback.
+    pub is_exposed: bool,
     /// Things that must not cross a network unencrypted, in the plural. Default nothing.
     pub secrets: Option<&'static str>,
     /// The key by which other servers know it. Default none.
@@ -72,10 +76,12 @@ impl<'a> ServerProcess<'a> {
             user: None,
             confinement: None,
             log: None,
+            reloads: Reloads::default(),
             counters: Arc::default(),
             files: ServerFiles::default(),
             scheme: "http",
             note: String::new(),
+            is_exposed: !listen.ip().to_canonical().is_loopback(),
             secrets: None,
             key: None,
             log_directive: None,
@@ -85,6 +91,11 @@ impl<'a> ServerProcess<'a> {
     /// The counters of the server's connections: the engine counts, and the service's `/metrics` shows them.
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.counters)
+    }
+
+    /// How often SIGHUP asked for files to be opened anew, for a service that keeps some open besides the log.
+    pub fn reloads(&self) -> Reloads {
+        self.reloads.clone()
     }
 
     /// Whether clients on other machines may see the metrics.
@@ -134,7 +145,9 @@ impl<'a> ServerProcess<'a> {
 
     /// Gives up what the server does not need, and tells so in `/healthz`.
     fn confine(&mut self) -> Result<(), Failure> {
-        confinement::refuse_root(&self.flags.rights, self.listen)?;
+        if self.is_exposed {
+            confinement::refuse_root_exposed(&self.flags.rights, self.listen)?;
+        }
         let encryption = &self.flags.encryption;
         self.flags.log_file.iter().for_each(|log| self.files.writes_beside(log));
         for renewed in [&encryption.tls_cert, &encryption.tls_key].into_iter().flatten() {
@@ -202,7 +215,7 @@ impl<'a> ServerProcess<'a> {
         listening: impl FnOnce(SocketAddr) -> Result<(), Failure>,
     ) -> Result<Exit, Failure> {
         let interrupt = Interrupt::listen().map_err(Failure::failed)?;
-        let hangup = Hangup::listen().map_err(Failure::failed)?;
+        let hangup = Hangup::listen(self.reloads()).map_err(Failure::failed)?;
         let (mut options, concurrency) = (self.options(), &self.flags.concurrency);
         let (model, server) = match self.identity.clone() {
             Some(identity) => {

@@ -15,15 +15,16 @@ use nstar::interrupt::ignores_hangup;
 use signal_hook::{consts::SIGHUP, flag};
 use tls::Identity;
 
-use crate::{expiry::ExpiryWatch, log_file::LogFile, service_manager};
+use crate::{expiry::ExpiryWatch, log_file::LogFile, reloads::Reloads, service_manager};
 
 /// How often the certificate is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// SIGHUP, and whether it means that the terminal has gone away.
+/// SIGHUP, whether it means that the terminal has gone away, and otherwise who else is told.
 pub(crate) struct Hangup {
     asked: Arc<AtomicBool>,
     had_terminal: bool,
+    reloads: Reloads,
 }
 
 /// What is looked after, and with what.
@@ -41,12 +42,12 @@ impl Hangup {
     ///
     /// # Errors
     /// When the system refuses that.
-    pub(crate) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen(reloads: Reloads) -> io::Result<Self> {
         // Who ignores it outlives a terminal.
         let had_terminal = has_terminal() && !ignores_hangup();
         let asked = Arc::default();
         flag::register(SIGHUP, Arc::clone(&asked))?;
-        Ok(Self { asked, had_terminal })
+        Ok(Self { asked, had_terminal, reloads })
     }
 
     /// Whether the signal came since the last call.
@@ -94,6 +95,7 @@ impl Upkeep {
 
     fn reload(&mut self, status: &str) {
         service_manager::reloading();
+        self.hangup.reloads.ask();
         // First, so that the new log says how the rest went.
         let is_open = self.log.as_ref().is_none_or(LogFile::reopen);
         let is_read = self.identity.as_ref().is_none_or(Identity::reload);

@@ -100,10 +100,7 @@ impl Secret {
         }
         let file = fs::File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(SecretError::Folder { path: path.to_owned() });
-        }
-        check_access(path, metadata.uid(), metadata.permissions().mode(), geteuid().as_raw())?;
+        Self::check_access(path, &metadata)?;
         // With room enough: a text that grows leaves copies behind.
         let mut text = Zeroizing::new(String::with_capacity(2 * FILE_LEN_MAX));
         file.take(FILE_LEN_MAX as u64).read_to_string(&mut text).map_err(failed)?;
@@ -124,6 +121,17 @@ impl Secret {
             return Self::open(path).map(drop);
         }
         fs::metadata(folder_of(path)).map(drop).map_err(failed)
+    }
+
+    /// Checks that others may neither read nor change the open file of a secret, which is at `path`.
+    ///
+    /// # Errors
+    /// [`SecretError::Shared`], [`SecretError::NotOurs`], and [`SecretError::Folder`] if it is none.
+    pub fn check_access(path: &Path, metadata: &fs::Metadata) -> Result<(), SecretError> {
+        if metadata.is_dir() {
+            return Err(SecretError::Folder { path: path.to_owned() });
+        }
+        check_access(path, metadata.uid(), metadata.permissions().mode(), geteuid().as_raw())
     }
 
     /// The bytes to derive keys from.

@@ -2,7 +2,8 @@
 //!
 //! The threads that make the load hand over their counts and go on. Between them and the stream is a queue of bounded
 //! length: where the stream takes too little for too long, the load ends and says so, because a hole in the counts would be
-//! worth nothing.
+//! worth nothing. Where nothing is heard from the near end any longer, though it says something every second, the load ends too:
+//! others make it by then.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
@@ -13,6 +14,7 @@ use analysis::ticks::Tick;
 use load::{Ceiling, Generator, LoadError, Plan, THREADS_MAX, limits};
 use observe::monotonic_us;
 
+use crate::heard::{CutOff, LastHeard};
 use crate::protocol::{Begin, Command, Prepare, Prepared, Report, Started};
 use crate::serve::Output;
 use crate::stream::named;
@@ -36,12 +38,12 @@ pub(crate) struct Generating {
 
 impl Generating {
     /// Starts the threads, which wait for a load to prepare.
-    pub(crate) fn start(output: Output) -> std::io::Result<Self> {
+    pub(crate) fn start(output: Output, heard: LastHeard) -> std::io::Result<Self> {
         let (commands, told) = sync_channel(COMMANDS);
         let (reports, waiting) = sync_channel(QUEUE);
         named("nstar-pass-on", move || pass_on(&waiting, &output))?;
         named("nstar-generate", move || {
-            if let Err(Stop::Because(reason)) = work(&told, &reports) {
+            if let Err(Stop::Because(reason)) = work(&told, &reports, heard) {
                 // The load has ended: there is time to wait for the stream now.
                 let _ = reports.send(Report::Failed(reason));
             }
@@ -78,7 +80,7 @@ fn pass_on(waiting: &Receiver<Report>, output: &Output) {
     }
 }
 
-fn work(told: &Receiver<Command>, reports: &SyncSender<Report>) -> Result<(), Stop> {
+fn work(told: &Receiver<Command>, reports: &SyncSender<Report>, heard: LastHeard) -> Result<(), Stop> {
     let Ok(Command::Prepare(prepare)) = told.recv() else { return Err(Stop::Over) };
     let mut plan = with_threads(*prepare);
     if !plan.is_sound() {
@@ -93,7 +95,7 @@ fn work(told: &Receiver<Command>, reports: &SyncSender<Report>) -> Result<(), St
     let probes = load::probe(&plan)?;
     let generator = Generator::start(&plan)?;
     tell(reports, Report::Started(Started { addresses: generator.addresses().to_vec(), probes }))?;
-    drive(generator, told, reports)
+    drive(generator, told, reports, CutOff::new(heard, monotonic_us()))
 }
 
 fn with_threads(Prepare { mut plan, threads }: Prepare) -> Plan {
@@ -119,6 +121,7 @@ fn drive(
     mut generator: Generator,
     told: &Receiver<Command>,
     reports: &SyncSender<Report>,
+    mut cut_off: CutOff,
 ) -> Result<(), Stop> {
     let (mut due, mut current) = (None, Current::default());
     loop {
@@ -131,6 +134,9 @@ fn drive(
             Ok(_) => return Err(Stop::Because("what was asked for does not come next".to_owned())),
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => return Err(Stop::Over),
+        }
+        if cut_off.is_so(monotonic_us()) {
+            return Err(Stop::Because("nothing was heard from nstar for 4 s".to_owned()));
         }
         if let Some(begin) = due.take_if(|begin| begin.at_us <= monotonic_us() + SOON_US) {
             current = begun(&mut generator, begin)?;
@@ -186,4 +192,17 @@ fn tell(reports: &SyncSender<Report>, report: Report) -> Result<(), Stop> {
             "the stream took nothing for ten seconds, so that its counts fell behind".to_owned(),
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_fit_no_longer_into_the_queue_end_the_load() {
+        let (reports, _waiting) = sync_channel(1);
+        assert!(pass(&reports, 1, Tick::default()).is_ok());
+        let ended = pass(&reports, 1, Tick::default());
+        assert!(matches!(ended, Err(Stop::Because(reason)) if reason.contains("fell behind")));
+    }
 }

@@ -9,7 +9,8 @@ use analysis::run::AgentTrouble;
 use crate::alignment::{Alignment, Ping};
 use crate::allowance::{Allowance, Exceeded};
 use crate::arrived::Arrived;
-use crate::protocol::{About, NotFound, Profiled, Report, Unseen, bounded};
+use crate::protocol::{About, NotFound, Profiled, Report, Unseen};
+use crate::samples::Samples;
 
 /// Pings without an answer that are remembered.
 const UNANSWERED_MAX: usize = 16;
@@ -38,8 +39,10 @@ pub(crate) struct Kept {
     /// What it said of the load that it makes, if it makes any.
     pub(crate) arrived: Arrived,
     pub(crate) alignment: Alignment,
-    samples: Vec<Counters>,
-    looks: Vec<ThreadLook>,
+    seen: Samples,
+    /// Since when a sample is waited for, and the longest that one was.
+    sample_due_us: Option<u64>,
+    longest_wait_us: u64,
     worst_error_us: f64,
     unanswered: VecDeque<(u64, u64)>,
     next_ping: u64,
@@ -62,8 +65,9 @@ impl Kept {
             ended: None,
             arrived: Arrived::default(),
             alignment: Alignment::default(),
-            samples: Vec::new(),
-            looks: Vec::new(),
+            seen: Samples::default(),
+            sample_due_us: None,
+            longest_wait_us: 0,
             began_us: now_us,
             worst_error_us: 0.0,
             unanswered: VecDeque::new(),
@@ -85,6 +89,14 @@ impl Kept {
         self.next_ping
     }
 
+    /// A sample is asked for now; `at_border` that of a measurement, it is kept for good.
+    pub(crate) fn ask_for_sample(&mut self, at_border: bool, now_us: u64) {
+        self.sample_due_us.get_or_insert(now_us);
+        if at_border {
+            self.seen.expect_border(now_us);
+        }
+    }
+
     /// Takes a report of so many bytes that came now.
     pub(crate) fn add(&mut self, report: Report, bytes: usize, now_us: u64) -> Result<(), Exceeded> {
         self.longest_silence_us = self.silence_us(now_us);
@@ -95,13 +107,13 @@ impl Kept {
         }
         let after_us = now_us.saturating_sub(self.began_us);
         let Some(report) = self.arrived.add(report, bytes, after_us)? else { return Ok(()) };
-        match report {
-            Report::About(about) => self.about = Some(about.fit_to_be_shown()),
+        match report.believed() {
+            Report::About(about) => self.about = Some(about),
             Report::Watching(found) => self.watching = (self.watching.0 + 1, found),
             Report::Unseen(unseen) => self.add_unseen(unseen),
-            Report::Facts(facts) => self.facts = (self.facts.0 + 1, bounded(*facts)),
+            Report::Facts(facts) => self.facts = (self.facts.0 + 1, *facts),
             Report::Profiled(profiled) => self.profiles.1 = Some(profiled),
-            Report::Sample(sample) => self.add_sample(*sample, now_us),
+            Report::Sample(sample) => self.add_sample(*sample, now_us)?,
             Report::Look(look) => self.add_look(look, now_us),
             Report::Pong(number, far_us) => self.add_pong(number, far_us, now_us),
             Report::LeftOut(count) => self.left_out = self.left_out.saturating_add(count),
@@ -119,19 +131,20 @@ impl Kept {
         }
     }
 
-    fn add_sample(&mut self, mut sample: Counters, now_us: u64) {
-        let last_us = self.samples.last().map_or(0, |sample| sample.at_us);
-        if let Some(at_us) = self.near_us(sample.at_us, last_us, now_us) {
-            sample.at_us = at_us;
-            self.samples.push(sample);
-        }
+    fn add_sample(&mut self, mut sample: Counters, now_us: u64) -> Result<(), Exceeded> {
+        self.longest_wait_us = self.wait_us(now_us);
+        self.sample_due_us = None;
+        let last_us = self.samples().last().map_or(0, |sample| sample.at_us);
+        let Some(at_us) = self.near_us(sample.at_us, last_us, now_us) else { return Ok(()) };
+        sample.at_us = at_us;
+        self.seen.add(sample)
     }
 
     fn add_look(&mut self, mut look: ThreadLook, now_us: u64) {
-        let last_us = self.looks.last().map_or(0, |look| look.at_us);
+        let last_us = self.seen.looks().last().map_or(0, |look| look.at_us);
         if let Some(at_us) = self.near_us(look.at_us, last_us, now_us) {
             look.at_us = at_us;
-            self.looks.push(look);
+            self.seen.add_look(look);
         }
     }
 
@@ -153,35 +166,45 @@ impl Kept {
         self.longest_silence_us.max(now_us.saturating_sub(self.heard_us))
     }
 
-    /// Whether it has said nothing for so long that nobody should wait for it.
+    /// The longest that a sample was waited for.
+    fn wait_us(&self, now_us: u64) -> u64 {
+        let wait_us = self.sample_due_us.map_or(0, |due_us| now_us.saturating_sub(due_us));
+        self.longest_wait_us.max(wait_us)
+    }
+
+    /// Whether it has said nothing, or sent no sample that it was asked for, for so long that nobody should wait for it.
     pub(crate) fn has_stalled(&self, now_us: u64) -> bool {
-        now_us.saturating_sub(self.heard_us) > STALLED_US
+        let since_us = self.sample_due_us.map_or(self.heard_us, |due_us| due_us.min(self.heard_us));
+        now_us.saturating_sub(since_us) > STALLED_US
     }
 
     /// Whether a sample was taken at this time or later.
     pub(crate) fn covers(&self, end_us: u64) -> bool {
-        self.samples.last().is_some_and(|sample| sample.at_us >= end_us)
+        self.samples().last().is_some_and(|sample| sample.at_us >= end_us)
     }
 
     /// The samples that cover a span, in order of time.
     pub(crate) fn between(&self, start_us: u64, end_us: u64) -> Vec<Counters> {
-        observe::covering(&self.samples, (start_us, end_us)).to_vec()
+        observe::covering(self.samples(), (start_us, end_us)).to_vec()
     }
 
     /// The looks within a span, in order of time.
     pub(crate) fn looks_between(&self, start_us: u64, end_us: u64) -> Vec<ThreadLook> {
         let within = |look: &&ThreadLook| (start_us..=end_us).contains(&look.at_us);
-        self.looks.iter().filter(within).cloned().collect()
+        self.seen.looks().iter().filter(within).cloned().collect()
     }
 
-    /// Reads all samples so far, in order of time.
+    /// All samples so far that were kept, in order of time.
     pub(crate) fn samples(&self) -> &[Counters] {
-        &self.samples
+        self.seen.all()
     }
 
     /// What to tell of it besides what it saw.
     pub(crate) fn troubles(&self, now_us: u64) -> Vec<AgentTrouble> {
-        let silence_us = if self.ended.is_some() { self.longest_silence_us } else { self.silence_us(now_us) };
+        let silence_us = match self.ended {
+            Some(_) => self.longest_silence_us.max(self.longest_wait_us),
+            None => self.silence_us(now_us).max(self.wait_us(now_us)),
+        };
         let silent =
             (silence_us > STALLED_US).then(|| AgentTrouble::Silent { longest_s: silence_us as f64 / 1e6 });
         let left_out = (self.left_out > 0).then_some(AgentTrouble::LeftOut { count: self.left_out });
@@ -193,6 +216,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use analysis::counters::{Process, Thread};
     use proptest::prelude::*;
 
     use super::*;
@@ -252,6 +276,43 @@ mod tests {
         assert!(!kept.has_stalled(16_000_000) && kept.has_stalled(18_100_000));
         kept.ended = Some(AgentTrouble::Malformed);
         assert_eq!(kept.troubles(99_000_000)[..2], [AgentTrouble::Malformed, silent], "an end is no silence");
+    }
+
+    /// It tells the time, and nothing else.
+    #[test]
+    fn one_that_sends_no_sample_that_it_was_asked_for_is_not_waited_for_and_told_of() {
+        let mut kept = aligned();
+        kept.ask_for_sample(false, 11_000_000);
+        for now_us in (11_000_000..20_000_000).step_by(1_000_000) {
+            let number = kept.ping(now_us);
+            kept.add(Report::Pong(number, now_us + 2_000_000), 8, now_us).unwrap();
+            kept.ask_for_sample(false, now_us);
+        }
+        assert!(!kept.has_stalled(14_000_000) && kept.has_stalled(14_000_001));
+        assert_eq!(kept.troubles(19_000_000), [AgentTrouble::Silent { longest_s: 8.0 }]);
+        kept.add(sample(21_000_000), 8, 19_000_000).unwrap();
+        assert!(!kept.has_stalled(20_000_000), "it goes on");
+        assert_eq!(kept.troubles(20_000_000), [AgentTrouble::Silent { longest_s: 8.0 }]);
+    }
+
+    /// Four samples a second of a server with hundreds of threads, and 25 looks.
+    #[test]
+    fn a_load_of_eight_hours_is_watched_to_its_end() {
+        let mut kept = aligned();
+        let process = Process { pid: 7, threads: vec![Thread::default(); 300], ..Process::default() };
+        for number in 0..8 * 3_600 * 4u64 {
+            let now_us = 11_000_000 + number * 250_000;
+            let sample = Counters { at_us: now_us + 2_000_000, ..Counters::default() };
+            // One in a hundred stands for all, so that the test is quick.
+            let processes = if number % 100 == 0 { vec![process.clone()] } else { Vec::new() };
+            let sample = Report::Sample(Box::new(Counters { processes, ..sample }));
+            kept.add(sample, 8_000, now_us).unwrap();
+            let look = ThreadLook { at_us: now_us + 2_000_000, processes: Vec::new() };
+            (0..6).for_each(|_| kept.add(Report::Look(look.clone()), 300, now_us).unwrap());
+        }
+        assert!(kept.samples().len() < 5_000, "{}", kept.samples().len());
+        let first_us = kept.samples().first().map(|sample| sample.at_us);
+        assert_eq!(first_us, Some(11_000_000), "the first are there still");
     }
 
     #[test]

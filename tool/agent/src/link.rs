@@ -1,7 +1,7 @@
 //! An agent that was started somewhere, and the stream to it.
 
 use std::process;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::endpoint::Endpoint;
 use crate::open::Ended;
@@ -10,7 +10,7 @@ use crate::ssh::{BySsh, Connection};
 use crate::stream::{End, Stream};
 use crate::trouble::StartError;
 
-/// How long an agent has to answer when it is started: pulling up a container's process may take seconds.
+/// How long an agent has for all its answers when it is started, and for each later: pulling up a container's process may take seconds.
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Round trips at the start, so that the clocks are aligned before anything else.
@@ -31,13 +31,20 @@ pub(crate) struct Link {
 impl Link {
     /// Starts an agent and aligns its clock with ours. `by_ssh` says how it runs on a host that is reached so.
     pub(crate) fn start(endpoint: &Endpoint, by_ssh: BySsh) -> Result<Self, StartError> {
+        Self::start_within(ANSWER_PATIENCE, endpoint, by_ssh)
+    }
+
+    /// The same, with so much time for all answers together.
+    fn start_within(patience: Duration, endpoint: &Endpoint, by_ssh: BySsh) -> Result<Self, StartError> {
         let (stream, connection) = reach(endpoint, by_ssh)?;
-        let began = stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.about.is_some());
+        let deadline = Instant::now() + patience;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let began = stream.shared.wait_until(left(), |kept| kept.about.is_some());
         let failure = |began: bool| if began { None } else { Some(why_not(&stream, endpoint)) };
         failure(began).map_or(Ok(()), Err)?;
         for number in 1..=PINGS {
             stream.ask(Command::Ping(0));
-            let answered = stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.pongs >= number);
+            let answered = stream.shared.wait_until(left(), |kept| kept.pongs >= number);
             failure(answered).map_or(Ok(()), Err)?;
         }
         let about = stream.shared.lock().about.clone().unwrap_or_default();
@@ -86,6 +93,7 @@ fn why_not(stream: &Stream, endpoint: &Endpoint) -> StartError {
     let endpoint = Box::new(endpoint.clone());
     match stream.end() {
         Some(End::Protocol(source)) => StartError::Protocol { endpoint, source, stderr: stream.last_words() },
+        Some(End::Flooded) => StartError::Flooded { endpoint, stderr: stream.last_words() },
         Some(End::Closed) => match stream.how_it_ended() {
             Ended::Exited { code, stderr } => StartError::Ended { endpoint, code, stderr },
             Ended::Disconnected { reason } => StartError::Disconnected { endpoint, reason },
@@ -93,5 +101,50 @@ fn why_not(stream: &Stream, endpoint: &Endpoint) -> StartError {
         None => {
             StartError::Silent { endpoint, limit_s: ANSWER_PATIENCE.as_secs(), stderr: stream.last_words() }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+    use std::thread;
+
+    use super::*;
+    use crate::open::{OpenStream, Ways};
+    use crate::protocol::{self, Commands, Greeting, Packer, Report};
+
+    /// Answers every ping late.
+    fn late(mut input: PipeReader, mut output: PipeWriter) -> std::io::Result<()> {
+        let (mut greeting, mut commands, mut packer) =
+            (Greeting::default(), Commands::default(), Packer::default());
+        let mut say = |report: Report| output.write_all(&packer.pack(&report).unwrap());
+        let (mut greeted, mut chunk) = (false, [0; 4096]);
+        while let Ok(read @ 1..) = input.read(&mut chunk) {
+            if greeted {
+                commands.push(&chunk[..read]);
+            } else if let Some(rest) = greeting.push(&chunk[..read]).unwrap() {
+                greeted = true;
+                commands.push(&rest);
+                say(Report::About(About::default()))?;
+            }
+            while let Some(command) = commands.next_command().unwrap() {
+                let Command::Ping(number) = command else { continue };
+                thread::sleep(Duration::from_millis(300));
+                say(Report::Pong(number, 1))?;
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn all_answers_at_the_start_have_to_come_within_one_time() {
+        let (input, commands) = pipe().unwrap();
+        let (said, mut output) = pipe().unwrap();
+        output.write_all(protocol::greeting().as_bytes()).unwrap();
+        thread::spawn(move || late(input, output));
+        let ways = Ways { output: Box::new(said), input: Box::new(commands), ended: Box::new(|| None) };
+        let endpoint = Endpoint::Open(OpenStream::new("far", ways));
+        let started = Link::start_within(Duration::from_secs(1), &endpoint, BySsh::default());
+        assert!(matches!(started, Err(StartError::Silent { .. })), "{started:?}");
     }
 }

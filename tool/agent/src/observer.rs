@@ -59,8 +59,12 @@ impl Observer {
     pub fn watch(&self, addresses: &[SocketAddr], behind: &[SocketAddr]) -> Vec<Sighting> {
         let asked_before = self.link.stream.shared.lock().watching.0;
         self.link.stream.ask(Command::Watch { addresses: addresses.to_vec(), behind: behind.to_vec() });
-        self.link.stream.shared.wait_until(ANSWER_PATIENCE, |kept| kept.watching.0 > asked_before);
-        let mut found = self.link.stream.shared.lock().watching.1.clone();
+        let shared = &self.link.stream.shared;
+        if !shared.wait_until(ANSWER_PATIENCE, |kept| kept.watching.0 > asked_before) {
+            // What it said before is of other addresses.
+            return Vec::new();
+        }
+        let mut found = shared.lock().watching.1.clone();
         found.truncate(addresses.len() + behind.len());
         found
     }
@@ -137,8 +141,13 @@ impl Observer {
         &self.link.about
     }
 
-    /// Has a sample taken now, and does not wait for it.
+    /// Has a sample taken now, for the border of a measurement, and does not wait for it.
     pub fn sample(&self) {
+        self.ask_for_sample(true);
+    }
+
+    fn ask_for_sample(&self, at_border: bool) {
+        self.link.stream.shared.lock().ask_for_sample(at_border, monotonic_us());
         self.link.stream.ask(Command::Sample);
     }
 
@@ -154,7 +163,7 @@ impl Observer {
         let covers = |kept: &Kept| kept.covers(end_us) || kept.has_stalled(monotonic_us());
         let shared = &self.link.stream.shared;
         if !covers(&shared.lock()) {
-            self.sample();
+            self.ask_for_sample(false);
             shared.wait_until(SAMPLE_PATIENCE, covers);
         }
         shared.lock().between(start_us, end_us)
@@ -166,7 +175,7 @@ impl Observer {
         self.link.stream.shared.lock().looks_between(start_us, end_us)
     }
 
-    /// Reads all samples so far, in order of time by our clock.
+    /// Reads all samples so far that were kept, in order of time by our clock.
     pub fn read<T>(&self, reader: impl FnOnce(&[Counters]) -> T) -> T {
         reader(self.link.stream.shared.lock().samples())
     }

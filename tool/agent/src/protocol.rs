@@ -5,6 +5,7 @@
 //! `postcard` in a frame with its length in front. Reports are compressed against the one before of their kind, which they
 //! resemble: a thread that did nothing since is a few bytes.
 
+mod counters;
 mod facts;
 mod frame;
 mod greeting;
@@ -12,6 +13,7 @@ mod message;
 mod packing;
 mod profile;
 
+pub(crate) use counters::{look_bytes, sample_bytes};
 pub(crate) use facts::bounded;
 pub use frame::{FRAME_BYTES_MAX, Frames};
 pub(crate) use greeting::in_one_line;

@@ -17,6 +17,7 @@ use observe::{KernelPaths, ObserveError, ProgramTables, Taken, Topology, Watcher
 use rustix::{process::geteuid, system::uname};
 
 use crate::generating::Generating;
+use crate::heard::LastHeard;
 use crate::profiling::Profiling;
 use crate::protocol::{
     self, About, Command, Commands, Greeting, NotFound, Packer, ProfileOrder, ProtocolError, Report, Unseen,
@@ -77,7 +78,8 @@ pub fn serve(
     output: impl Write + Send + 'static,
 ) -> Result<(), ServeError> {
     let output = Output::new(output);
-    let mut agent = Agent { uses, tables, output, watcher: None, generating: None, profiling: None };
+    let heard = LastHeard::at(monotonic_us());
+    let mut agent = Agent { uses, tables, output, heard, watcher: None, generating: None, profiling: None };
     agent.output.write(protocol::greeting().as_bytes())?;
     agent.output.report(&Report::About(About { machine: observe::host(), ..about() }))?;
     let (mut greeting, mut greeted) = (Greeting::default(), false);
@@ -90,6 +92,7 @@ pub fn serve(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error.into()),
         };
+        agent.heard.note(monotonic_us());
         let came = chunk.get(..read).unwrap_or_default();
         if greeted {
             commands.push(came);
@@ -108,6 +111,7 @@ struct Agent {
     uses: Uses,
     tables: Option<ProgramTables>,
     output: Output,
+    heard: LastHeard,
     watcher: Option<Arc<Watcher>>,
     generating: Option<Generating>,
     profiling: Option<Profiling>,
@@ -155,7 +159,7 @@ impl Agent {
         }
         let generating = match self.generating.take() {
             Some(generating) => generating,
-            None => Generating::start(self.output.clone())?,
+            None => Generating::start(self.output.clone(), self.heard.clone())?,
         };
         if !generating.obey(command) {
             return Err(ServeError::TooMuch);
@@ -271,9 +275,8 @@ impl Output {
 fn not_found(error: ObserveError) -> NotFound {
     match error {
         ObserveError::NotLocal(address) => NotFound::NotLocal(address),
-        ObserveError::NotListening(address) | ObserveError::TranslationUnread(address) => {
-            NotFound::NotListening(address)
-        }
+        ObserveError::NotListening(address) => NotFound::NotListening(address),
+        ObserveError::TranslationUnread(address) => NotFound::TranslationUnread(address),
         ObserveError::PermissionDenied(address) => NotFound::PermissionDenied(address),
         ObserveError::NoOwner(address) => NotFound::NoOwner(address),
         ObserveError::OwnProcess(address) => NotFound::OwnProcess(address),
@@ -296,5 +299,20 @@ pub fn about() -> About {
         is_root: geteuid().is_root(),
         pid: std::process::id(),
         ..About::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use analysis::run::ServerUnwatched;
+
+    use super::*;
+
+    /// More rights would help there; where nothing listens they would not.
+    #[test]
+    fn translation_that_may_not_be_read_is_told_as_such() {
+        let address = ([10, 0, 0, 1], 80).into();
+        let told = ServerUnwatched::from(not_found(ObserveError::TranslationUnread(address)));
+        assert_eq!(told, ServerUnwatched::TranslationUnread { address });
     }
 }

@@ -58,6 +58,8 @@ pub(crate) enum End {
     Closed,
     /// What came is not what an agent says.
     Protocol(ProtocolError),
+    /// More came than an agent may say.
+    Flooded,
 }
 
 impl Shared {
@@ -225,7 +227,7 @@ fn read(mut output: impl Read, shared: &Shared, end: &Mutex<Option<End>>) {
     let (why, trouble) = match hear(&mut output, shared) {
         Heard::Nothing => (End::Closed, AgentTrouble::Ended { code: None, stderr: String::new() }),
         Heard::Wrong(error) => (End::Protocol(error), AgentTrouble::Malformed),
-        Heard::TooMuch => (End::Closed, AgentTrouble::Flooded),
+        Heard::TooMuch => (End::Flooded, AgentTrouble::Flooded),
     };
     *end.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     // What it says from now on is not read, so that it cannot go on for ever.

@@ -34,6 +34,19 @@ pub enum StartError {
         /// The last lines on its stderr.
         stderr: String,
     },
+    /// More came from it than an agent may say.
+    #[error(
+        "{endpoint} sent more than an agent may before it was ready; see that what runs there is nstar {}, and nothing else writes \
+         to its output{}",
+        env!("CARGO_PKG_VERSION"),
+        said(stderr)
+    )]
+    Flooded {
+        /// Where it was to run.
+        endpoint: Box<Endpoint>,
+        /// The last lines on its stderr.
+        stderr: String,
+    },
     /// It did not answer in time.
     #[error("{endpoint} did not answer within {limit_s} s{}", said(stderr))]
     Silent {

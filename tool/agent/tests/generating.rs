@@ -1,7 +1,8 @@
-//! The far end that makes load, over pipes: what it says, when it begins, and what it does where nobody reads.
+//! The far end that makes load, over pipes: what it says, when it begins, and what it does where nobody reads or speaks.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -14,11 +15,39 @@ use observe::monotonic_us;
 
 /// An agent, what it is told by, and what it says.
 struct Far {
-    commands: PipeWriter,
+    commands: Commands,
     said: PipeReader,
     reports: Reports,
     agent: JoinHandle<Result<(), ServeError>>,
     gate: Gate,
+    pings: Pings,
+}
+
+/// What an agent is told by, until its input ends.
+type Commands = Arc<Mutex<Option<PipeWriter>>>;
+
+/// Says something every second for as long as it is to, as the near end does.
+#[derive(Clone, Default)]
+struct Pings(Arc<AtomicBool>);
+
+impl Pings {
+    fn begin(&self, commands: Commands) {
+        let ended = Arc::clone(&self.0);
+        thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                let ping = protocol::command(&Command::Ping(0)).unwrap();
+                let told = commands.lock().unwrap().as_mut().map(|input| input.write_all(&ping));
+                if !matches!(told, Some(Ok(()))) {
+                    return;
+                }
+                thread::sleep(Duration::from_secs(1));
+            }
+        });
+    }
+
+    fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Where what it says passes while it is open.
@@ -67,11 +96,14 @@ impl Far {
             }
         };
         reports.push(&rest);
-        Self { commands, said, reports, agent, gate }
+        let (commands, pings) = (Arc::new(Mutex::new(Some(commands))), Pings::default());
+        pings.begin(Arc::clone(&commands));
+        Self { commands, said, reports, agent, gate, pings }
     }
 
-    fn tell(&mut self, command: &Command) {
-        self.commands.write_all(&protocol::command(command).unwrap()).unwrap();
+    fn tell(&self, command: &Command) {
+        let mut commands = self.commands.lock().unwrap();
+        commands.as_mut().unwrap().write_all(&protocol::command(command).unwrap()).unwrap();
     }
 
     fn hear(&mut self) -> Report {
@@ -116,7 +148,7 @@ impl Far {
     /// Ends its input, and waits for its end.
     fn end(self) -> Result<(), ServeError> {
         let Self { commands, agent, .. } = self;
-        drop(commands);
+        drop(commands.lock().unwrap().take());
         agent.join().unwrap()
     }
 }
@@ -151,6 +183,7 @@ fn a_number_of_requests_is_made_from_the_instant_on_and_every_one_is_in_a_slice(
                 completed += tick.completed;
             }
             Report::Finished(1, at_us) => finished_us = Some(at_us),
+            Report::Pong(..) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -161,7 +194,7 @@ fn a_number_of_requests_is_made_from_the_instant_on_and_every_one_is_in_a_slice(
     far.end().unwrap();
 }
 
-/// Nothing passes until the queue is full, and the load has ended by itself.
+/// Nothing passes: whoever answers pings waits for the stream and hears no others, and the load ends by itself.
 #[test]
 fn a_stream_that_takes_nothing_ends_the_load_and_does_not_hold_it_up() {
     let (server, mut far) = (NullServer::start(100, None).unwrap(), Far::start());
@@ -170,7 +203,7 @@ fn a_stream_that_takes_nothing_ends_the_load_and_does_not_hold_it_up() {
     far.wait_for(|report| matches!(report, Report::Tick(..)).then_some(()));
     let mut passed = 0;
     let reason = loop {
-        // Ten seconds of slices fit into the queue. Where a slow machine had not filled it, it is given time again.
+        // Where a slow machine had not noticed by then, it is given time again.
         if passed % 1_500 == 0 {
             far.gate.close(true);
             thread::sleep(Duration::from_secs(12));
@@ -178,12 +211,33 @@ fn a_stream_that_takes_nothing_ends_the_load_and_does_not_hold_it_up() {
         }
         passed += 1;
         match far.hear() {
-            Report::Tick(1, _) => {}
+            Report::Tick(1, _) | Report::Pong(..) => {}
             Report::Failed(reason) => break reason,
             other => panic!("{other:?}"),
         }
     };
-    assert!(reason.contains("fell behind"), "{reason}");
+    assert!(reason.contains("nothing was heard") || reason.contains("fell behind"), "{reason}");
+    far.end().unwrap();
+}
+
+/// The stream is open, as one is whose way is cut: no end is seen, and nothing comes.
+#[test]
+fn a_load_ends_where_nothing_is_heard_from_who_asked_for_it() {
+    let (server, mut far) = (NullServer::start(100, None).unwrap(), Far::start());
+    far.prepare(&server);
+    far.tell(&begin(2, 0, None));
+    far.wait_for(|report| matches!(report, Report::Tick(..)).then_some(()));
+    far.pings.end();
+    let muted_us = monotonic_us();
+    let reason = loop {
+        match far.hear() {
+            Report::Tick(1, tick) => assert!(tick.start_us < muted_us + 60_000_000, "it goes on and on"),
+            Report::Pong(..) => {}
+            Report::Failed(reason) => break reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(reason.contains("nothing was heard"), "{reason}");
     far.end().unwrap();
 }
 

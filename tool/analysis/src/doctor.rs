@@ -12,7 +12,7 @@ pub use facts::{
     SubjectFacts,
 };
 pub use observers::Known;
-pub use setting::{Change, Setting, Undo, left_alone, remedies};
+pub use setting::{Change, PACKET_QUEUE, Setting, Undo, left_alone, remedies};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -251,11 +251,12 @@ impl Fault {
             | Self::Steal { .. }
             | Self::Swapping { .. }
             | Self::Neighbour { .. }
-            | Self::ShortLived { .. }
             | Self::DebugBuild => Certainty::Sure,
             // The kernel gives the ports again after a second.
             Self::TimeWait { reuse: Some(1), .. }
             | Self::DroppedSinceStart { .. }
+            // They may be the server's own, where its processes may not be listed.
+            | Self::ShortLived { .. }
             | Self::Governor { .. }
             | Self::IdleStates { .. }
             | Self::Nodes { .. }

@@ -42,7 +42,7 @@ pub struct Course {
     pub changes: Vec<ChangePoint>,
     /// The runs whose surroundings are not those of the run before: the machine, limits, nstar; in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub elsewhere: Vec<Elsewhere>,
+    pub differences: Vec<RunDifferences>,
 }
 
 /// A setting of the load of a course.
@@ -57,7 +57,7 @@ pub struct LoadSetting {
 
 /// A run on another machine, under other limits or by another nstar than the run before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Elsewhere {
+pub struct RunDifferences {
     /// The run, counted from 0.
     pub run: u32,
     /// Its file.
@@ -119,6 +119,11 @@ impl Followed {
             Self::CpuPerRequest => point.cpu_us_per_request,
         };
         figure.filter(|figure| *figure > 0.0 && figure.is_finite())
+    }
+
+    /// How many of these runs have the figure. A change of it is looked for in [`RUNS_MIN`] or more.
+    pub fn known_in(self, points: &[Point]) -> usize {
+        points.iter().filter(|point| self.of(point).is_some()).count()
     }
 }
 
@@ -220,10 +225,8 @@ fn by_sent(runs: Vec<Brief>) -> Vec<Vec<Brief>> {
 fn course(runs: &[Brief], all: &[Vec<Brief>]) -> Option<Course> {
     let first = runs.first()?;
     let points: Vec<Point> = runs.iter().map(|run| run.point.clone()).collect();
-    let known: Vec<Followed> = Followed::ALL
-        .into_iter()
-        .filter(|figure| points.iter().filter(|point| figure.of(point).is_some()).count() >= RUNS_MIN)
-        .collect();
+    let known: Vec<Followed> =
+        Followed::ALL.into_iter().filter(|figure| figure.known_in(&points) >= RUNS_MIN).collect();
     let chance = CHANCE / known.len().max(1) as f64;
     let mut changes: Vec<ChangePoint> =
         known.into_iter().flat_map(|figure| changes(figure, &points, chance)).collect();
@@ -234,7 +237,7 @@ fn course(runs: &[Brief], all: &[Vec<Brief>]) -> Option<Course> {
         told_apart_by: told_apart_by(runs, all),
         runs: points,
         changes,
-        elsewhere: elsewhere(runs),
+        differences: differences_between(runs),
     })
 }
 
@@ -260,14 +263,14 @@ fn told_best(runs: &[Brief]) -> Option<&Brief> {
 
 /// The runs whose surroundings are not those of the run before. How long a load was is left out: two of one length may fall
 /// into two classes.
-fn elsewhere(runs: &[Brief]) -> Vec<Elsewhere> {
+fn differences_between(runs: &[Brief]) -> Vec<RunDifferences> {
     let differences = |before: &Brief, run: &Brief| {
         let mut found = run.settings.differences_from(&before.settings);
         found.retain(|difference| difference.aspect != Aspect::Duration);
         found
     };
     let pairs = runs.iter().zip(runs.iter().skip(1)).zip(1u32..);
-    let of = |((before, run), number): ((&Brief, &Brief), u32)| Elsewhere {
+    let of = |((before, run), number): ((&Brief, &Brief), u32)| RunDifferences {
         run: number,
         file: run.point.file.clone(),
         differences: differences(before, run),
@@ -320,19 +323,22 @@ impl ChangePoint {
 }
 
 impl History {
-    /// The last change of each figure of the load that was measured last, where it is for the worse and came with one of the
-    /// last so many runs.
-    pub fn worse_within(&self, runs: u32) -> Vec<&ChangePoint> {
+    /// The course of the load that was measured last. `None` without runs.
+    pub fn measured_last(&self) -> Option<&Course> {
         let began = |course: &&Course| course.runs.last().map(|run| run.started.clone());
-        let Some(course) = self.courses.iter().max_by_key(began) else { return Vec::new() };
-        let first = (course.runs.len() as u32).saturating_sub(runs);
-        let last_of = |figure: Followed| course.changes.iter().rfind(|change| change.figure == figure);
-        let last = Followed::ALL.into_iter().filter_map(last_of);
-        last.filter(|change| change.is_worse() && change.first_run >= first).collect()
+        self.courses.iter().max_by_key(began)
     }
 }
 
 impl Course {
+    /// The last change of each figure, where it is for the worse and came with one of the last so many runs.
+    pub fn worse_within(&self, runs: u32) -> Vec<&ChangePoint> {
+        let first = (self.runs.len() as u32).saturating_sub(runs);
+        let last_of = |figure: Followed| self.changes.iter().rfind(|change| change.figure == figure);
+        let last = Followed::ALL.into_iter().filter_map(last_of);
+        last.filter(|change| change.is_worse() && change.first_run >= first).collect()
+    }
+
     /// The level of a figure over each stretch between changes: the first run, the last, and the geometric mean.
     pub fn levels(&self, figure: Followed) -> Vec<(u32, u32, f64)> {
         let changes: Vec<&ChangePoint> =

@@ -378,7 +378,7 @@ pub fn predict(run: &Run, question: &Question, version: &str) -> Result<Predicti
         after: drawn.outlook(outlook::Side::After),
         curve: outlook::curve(&drawn, &parts, question.users, &ratios),
         sensitivity: outlook::sensitivity(&drawn.after),
+        cautions: outlook::cautions(run, question, goal.as_ref(), &drawn, &parts),
         goal,
-        cautions: outlook::cautions(run, question, &drawn, &parts),
     })
 }

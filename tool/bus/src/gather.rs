@@ -149,15 +149,33 @@ pub fn reach(address: &Address, login: &Login, patience: &Patience<'_>) -> Resul
 /// # Errors
 /// If they are not there, or not free, or the user asked to stop. None is claimed then.
 pub fn gather(bus: &Bus, wanted: &Wanted, patience: &Patience<'_>) -> Result<Vec<Member>, GatherError> {
-    let gathered = message::random_word().map_err(Why::Random).and_then(|run| {
-        let claiming = Claiming { bus, wanted, patience, run };
-        let chosen = bus.wait_for(patience.unless_interrupted(claiming.choose()))??;
-        // One after another and in the order of all: of two runs that begin at once, one has all.
-        chosen.into_iter().map(|presence| claiming.claim(presence)).collect()
-    });
+    let gathered = loop {
+        match claim_all(bus, wanted, patience) {
+            // Another run was quicker, or a member has left since it was found. What was claimed is free again by now.
+            Err(Why::Taken { .. } | Why::NoAnswer { .. }) if patience.lasts() => {
+                if let Err(interrupted) = bus.wait_for(patience.unless_interrupted(pause())) {
+                    break Err(interrupted);
+                }
+            }
+            gathered => break gathered,
+        }
+    };
     let at =
         |why| GatherError { address: bus.address().clone(), why: Box::new(why), complaint: bus.complaint() };
     gathered.map_err(at)
+}
+
+async fn pause() {
+    sleep(PAUSE).await;
+}
+
+/// Finds and claims as many as are wanted. Where one cannot be had, none is claimed.
+fn claim_all(bus: &Bus, wanted: &Wanted, patience: &Patience<'_>) -> Result<Vec<Member>, Why> {
+    let run = message::random_word().map_err(Why::Random)?;
+    let claiming = Claiming { bus, wanted, patience, run };
+    let chosen = bus.wait_for(patience.unless_interrupted(claiming.choose()))??;
+    // One after another and in the order of all: of two runs that begin at once, one has all.
+    chosen.into_iter().map(|presence| claiming.claim(presence)).collect()
 }
 
 struct Claiming<'a> {

@@ -170,6 +170,24 @@ fn one_run_has_a_member_at_a_time_and_it_is_free_again_after() {
     assert!(refused.contains("far runs 0.0.9, and this is 1"), "{refused}");
 }
 
+/// Both find the members free, and only one can claim them then.
+#[test]
+fn of_two_runs_that_begin_at_once_the_second_waits_for_the_first() {
+    let Some(server) = Server::start(&[]) else { return };
+    let far = server.connect();
+    let _members = [join(&far, 9, echo), join(&far, 9, echo)];
+    let runs = [server.connect(), server.connect()];
+    thread::scope(|scope| {
+        for near in &runs {
+            scope.spawn(move || {
+                let claimed = gathered(near, &wanted(Some(2))).unwrap();
+                assert_eq!(claimed.len(), 2);
+                thread::sleep(Duration::from_millis(500));
+            });
+        }
+    });
+}
+
 #[test]
 fn a_bus_that_restarts_ends_streams_at_both_ends_and_its_members_are_there_again() {
     let Some(mut server) = Server::start(&[]) else { return };

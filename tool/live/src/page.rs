@@ -26,8 +26,8 @@ use report::live::Renderer;
 pub use self::address::{Address, AddressError};
 use crate::{Shared, shared::Outcome};
 
-/// The most connections that are served at once, each by a thread of its own.
-const CONNECTIONS_MAX: usize = 16;
+/// The longest that a client may take to ask, or to take what it asked for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long pages that are open may take to fetch the report, once the sweep is over.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -67,6 +67,8 @@ struct Site {
     renderer: Renderer,
     /// Where it listens.
     address: SocketAddr,
+    /// The longest that a client may take to ask, or to take what it asked for.
+    patience: Duration,
     /// In the path of every address.
     token: String,
     /// Allows the page's script to run.
@@ -84,11 +86,22 @@ struct Farewells {
 }
 
 impl Page {
+    /// The most connections that are served at once, each by a thread of its own.
+    pub const CONNECTIONS_MAX: usize = 16;
+
     /// Serves the page of a sweep from now on.
     ///
     /// # Errors
     /// The address is taken, or cannot be listened on.
     pub fn serve(shared: &Shared, address: &Address) -> Result<Self, ServeError> {
+        Self::serve_within(shared, address, PATIENCE)
+    }
+
+    /// The same, where a client may take so long to ask, or to take what it asked for.
+    ///
+    /// # Errors
+    /// The address is taken, or cannot be listened on.
+    pub fn serve_within(shared: &Shared, address: &Address, patience: Duration) -> Result<Self, ServeError> {
         let wanted = address.socket();
         let listener = TcpListener::bind(wanted).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => ServeError::InUse(wanted),
@@ -99,6 +112,7 @@ impl Page {
             shared: shared.clone(),
             renderer: Renderer::new()?,
             address,
+            patience,
             token: secret().map_err(ServeError::Start)?,
             nonce: secret().map_err(ServeError::Start)?,
             open: AtomicUsize::new(0),
@@ -152,7 +166,7 @@ impl Site {
 
     /// Answers one connection in a thread of its own. One too many is closed.
     fn answer(self: Arc<Self>, stream: TcpStream) {
-        if self.open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+        if self.open.fetch_add(1, Ordering::Relaxed) >= Page::CONNECTIONS_MAX {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return;
         }

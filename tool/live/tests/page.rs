@@ -34,10 +34,14 @@ struct Client {
 }
 
 fn serve() -> Served {
+    served(Page::serve)
+}
+
+fn served(serve: impl FnOnce(&Shared, &Address) -> Result<Page, ServeError>) -> Served {
     let ended = Arc::new(AtomicBool::new(false));
     let shared = Shared::new("http://127.0.0.1:1/<b>", ended.clone());
     let any: Address = "127.0.0.1:0".parse().expect("an address");
-    let page = Page::serve(&shared, &any).expect("a free port");
+    let page = serve(&shared, &any).expect("a free port");
     let url = page.url();
     let rest = url.strip_prefix("http://").expect("a URL");
     let (address, path) = rest.split_once('/').expect("a path");
@@ -189,20 +193,16 @@ fn a_port_that_is_taken_is_told_with_what_to_do() {
     assert!(said.contains("in use") && said.contains("127.0.0.1:0"), "{said}");
 }
 
-/// As many connections as are served at once.
-const PLACES: usize = 16;
-
-/// How long a client may take to ask, at least.
-const PLACE_IS_KEPT: Duration = Duration::from_secs(10);
-
 #[test]
 fn clients_that_say_nothing_keep_others_away_for_a_while_and_no_longer() {
-    let (served, begun) = (serve(), Instant::now());
+    let place_is_kept = Duration::from_secs(2);
+    let served = served(|shared, address| Page::serve_within(shared, address, place_is_kept));
+    let (places, begun) = (0..Page::CONNECTIONS_MAX, Instant::now());
     let silent: Vec<_> =
-        (0..PLACES).map(|_| TcpStream::connect(&served.client.address).expect("a connection")).collect();
+        places.map(|_| TcpStream::connect(&served.client.address).expect("a connection")).collect();
     let mut answer = served.client.answer();
     // A machine that took so long to connect them may have ended the first by now.
-    assert!(answer.is_empty() || begun.elapsed() >= PLACE_IS_KEPT, "all places were taken: {answer}");
+    assert!(answer.is_empty() || begun.elapsed() >= place_is_kept, "all places were taken: {answer}");
     while answer.is_empty() {
         assert!(begun.elapsed() < PATIENCE, "clients that say nothing keep their places");
         thread::sleep(Duration::from_millis(50));

@@ -56,5 +56,5 @@ pub use scenario::statuses::Statuses;
 pub use scenario::value::{CheckDigit, Each, Origin, Value, ValueKind};
 pub use ticks::joined::{Part, joined};
 pub use ticks::recorder::SLICE_US;
-pub use ticks::totals::RequestTotal;
+pub use ticks::totals::{RequestTotal, totals};
 pub use transport::address::resolve;

@@ -32,7 +32,7 @@ pub use self::{
     by_ssh::BySsh,
     ci::CiFiles,
     compare::{Compare, History},
-    database::DatabaseLogin,
+    database::{DatabaseLogin, is_trusted_owner},
     doctor::Doctor,
     experiment::{Conditions, Experiment},
     generate::{Generate, LostGenerator},

@@ -175,6 +175,21 @@ fn deny_toml_has_the_same_licences() {
     assert_eq!(allowed, ours, "keep deny.toml and LICENCES in tidy.rs the same");
 }
 
+/// Where all packages that are not ours come from, as cargo names it.
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+#[test]
+fn every_package_is_ours_or_of_the_registry_and_deny_toml_refuses_others() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).expect("Cargo.lock");
+    let sources: Vec<_> = lock.lines().filter_map(|line| line.strip_prefix("source = ")).collect();
+    let elsewhere: Vec<_> = sources.iter().filter(|source| source.trim_matches('"') != REGISTRY).collect();
+    assert!(sources.len() > 100 && elsewhere.is_empty(), "not from crates.io: {elsewhere:?}");
+    let file = fs::read_to_string(root().join("deny.toml")).expect("deny.toml");
+    for line in ["unknown-registry = \"deny\"", "unknown-git = \"deny\"", "yanked = \"deny\""] {
+        assert!(file.lines().any(|found| found == line), "deny.toml no longer says {line}");
+    }
+}
+
 /// An SPDX expression fits if each of its `AND` parts offers one licence we accept.
 fn licence_fits(expression: &str) -> bool {
     let plain = expression.replace(['(', ')'], "").replace('/', " OR ");

@@ -72,4 +72,4 @@ pub use speed::SpeedProbe;
 pub use stoppable::Stoppable;
 pub use topology::Topology;
 pub use topology::find::{find, find_all, find_for_far_load, find_in};
-pub use watcher::{Taken, Watcher, covering};
+pub use watcher::{Taken, Thinning, Watcher, covering};

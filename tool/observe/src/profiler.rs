@@ -337,13 +337,23 @@ fn paranoid() -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
     use analysis::profile::{SampledStack, StackEnd, Unwound};
 
     use super::*;
 
+    /// Held by each test that samples: several at a time need more memory than may be locked, and each would leave something out.
+    static RINGS: Mutex<()> = Mutex::new(());
+
+    fn alone() -> MutexGuard<'static, ()> {
+        RINGS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A process of ours, busy in its own code: whatever the machine does meanwhile, all samples of it are of it.
     #[test]
     fn a_busy_process_is_sampled() {
+        let _alone = alone();
         let mut busy =
             std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
         let pid = busy.id();
@@ -355,7 +365,7 @@ mod tests {
         busy.kill().and_then(|()| busy.wait()).expect("it ends");
         match sampled {
             Err(trouble) => eprintln!("SKIPPED: the kernel lets nothing be sampled here: {trouble:?}"),
-            Ok(sampled) if lacks_room(&sampled) => eprintln!("SKIPPED: others hold what may be locked"),
+            Ok(sampled) if lacks_room(&sampled) => eprintln!("SKIPPED: not even a lone profiler has room"),
             Ok(sampled) => {
                 assert!(!sampled.stacks.is_empty(), "{sampled:?}");
                 assert!(sampled.stacks.keys().all(|stack| stack.pid == pid), "{sampled:?}");
@@ -379,6 +389,7 @@ mod tests {
 
     #[test]
     fn the_stack_of_a_sample_comes_with_it() {
+        let _alone = alone();
         let mut busy =
             std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
         let sampled = Profiler::start(&[busy.id()].into(), Duration::from_secs(10), Some(Box::new(Fake)));
@@ -393,7 +404,7 @@ mod tests {
             Ok(sampled) if sampled.troubles.contains(&ProfileTrouble::FramePointersAlone) => {
                 eprintln!("SKIPPED: no stack is copied here");
             }
-            Ok(sampled) if lacks_room(&sampled) => eprintln!("SKIPPED: others hold what may be locked"),
+            Ok(sampled) if lacks_room(&sampled) => eprintln!("SKIPPED: not even a lone profiler has room"),
             Ok(sampled) => {
                 assert!(!sampled.stacks.is_empty(), "{sampled:?}");
                 assert!(sampled.stacks.keys().all(|stack| stack.end == Some(StackEnd::Start)), "{sampled:?}");
@@ -406,6 +417,7 @@ mod tests {
     #[test]
     fn threads_that_live_for_a_moment_are_sampled() {
         const BURN: &str = "import threading\nwhile True:\n t=threading.Thread(target=lambda: sum(range(20000)))\n t.start()\n t.join()";
+        let _alone = alone();
         let mut busy =
             std::process::Command::new("python3").args(["-c", BURN]).spawn().expect("python3 is installed");
         let pid = busy.id();
@@ -469,7 +481,7 @@ mod tests {
         })
     }
 
-    /// Whether some processors were not sampled: other tests that run at the same time have rings as well.
+    /// Whether some processors were not sampled, as other processes have rings as well.
     fn lacks_room(sampled: &Sampled) -> bool {
         sampled.troubles.iter().any(|trouble| matches!(trouble, ProfileTrouble::NoRoom { .. }))
     }
@@ -481,7 +493,7 @@ mod tests {
             return eprintln!("SKIPPED: fewer files may be open than there are threads and processors");
         }
         if lacks_room(sampled) {
-            return eprintln!("SKIPPED: others hold what may be locked");
+            return eprintln!("SKIPPED: not even a lone profiler has room");
         }
         let own = |stack: &SampledStack| stack.pid == std::process::id() && stack.kernel.is_empty();
         let seen = sampled.stacks.iter().filter(|(stack, _)| own(stack)).map(|(_, samples)| *samples);
@@ -492,6 +504,7 @@ mod tests {
 
     #[test]
     fn threads_are_sampled_each_by_itself() {
+        let _alone = alone();
         match sampled_by_thread() {
             Err(trouble) => eprintln!("SKIPPED: the kernel lets nothing be sampled here: {trouble:?}"),
             Ok(sampled) => assert_is_seen(&sampled),
@@ -518,6 +531,7 @@ mod tests {
     /// distribution's that knows such a level.
     #[test]
     fn without_rights_ones_own_threads_are_sampled_as_far_as_the_setting_lets() {
+        let _alone = alone();
         let Some(sampled) = as_nobody(sampled_by_thread) else { return };
         let level = paranoid().expect("this kernel samples");
         match sampled {
@@ -538,6 +552,7 @@ mod tests {
 
     #[test]
     fn without_rights_a_process_of_another_user_is_refused() {
+        let _alone = alone();
         let mut others = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
         let pid = others.id();
         let begun = as_nobody(|| Events::of_threads(&[pid].into(), Callers::Linked).map(drop));
@@ -572,6 +587,7 @@ mod tests {
 
     #[test]
     fn a_profiler_that_nobody_stops_ends_with_it() {
+        let _alone = alone();
         match Profiler::start(&[std::process::id()].into(), Duration::from_secs(600), None) {
             Err(trouble) => eprintln!("SKIPPED: the kernel lets nothing be sampled here: {trouble:?}"),
             Ok(profiler) => {
@@ -584,6 +600,7 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_cannot_be_sampled() {
+        let _alone = alone();
         let started = Profiler::start(&[u32::MAX / 2].into(), Duration::from_secs(1), None);
         assert!(matches!(started, Err(ProfileTrouble::NotHere)), "{started:?}");
     }

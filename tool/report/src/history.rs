@@ -1,7 +1,7 @@
 //! Shows many runs in the order of time: a table, a page, a file.
 
 use analysis::contrast::Point;
-use analysis::history::{ChangePoint, History, SCHEMA};
+use analysis::history::{ChangePoint, Course, History, SCHEMA};
 
 use crate::html::RenderError;
 use crate::sentences::histories;
@@ -53,8 +53,17 @@ pub fn markdown(history: &History) -> String {
     markdown::history(history)
 }
 
-/// A change in a sentence, in ASCII: for stderr, which may be any terminal or a log.
+/// Changes of a course, each with what else changed with that run, in ASCII: for stderr, which may be any terminal or a log.
 #[must_use]
-pub fn change(of: &ChangePoint) -> String {
-    plain(&histories::change(of))
+pub fn changes(course: &Course, all: &[&ChangePoint]) -> Vec<String> {
+    let told = |(change, beside): (String, Option<String>)| {
+        plain(&std::iter::once(change).chain(beside).collect::<Vec<_>>().join(" "))
+    };
+    histories::changes(course, all).into_iter().map(told).collect()
+}
+
+/// Why no change of throughput can be found in a course, in ASCII. `None` where one can.
+#[must_use]
+pub fn unjudged(course: &Course) -> Option<String> {
+    histories::unjudged(course).map(|why| plain(&why))
 }

@@ -70,7 +70,7 @@ fn run_of_course((run, is_changed, remark): &(&Point, bool, String)) -> String {
         escaped(&run.file),
         escaped(&run.started),
         run.users.map_or_else(String::new, |users| number::count(users.into())),
-        number::estimate(run.throughput_per_s, Some(run.throughput_ci_per_s)),
+        contrasts::throughput_of(run),
         run.cpu_us_per_request.map_or_else(String::new, number::time),
         if *is_changed { format!("**{remark}**") } else { remark },
     ];

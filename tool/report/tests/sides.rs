@@ -16,7 +16,7 @@ mod markup;
 mod samples;
 
 use markup::tags;
-use samples::sides::{course, given, history_of, hostile, hostile_course, sixteen, slower};
+use samples::sides::{course, given, history_of, hostile, hostile_course, many, sixteen, slower};
 
 #[test]
 fn the_terminal_says_what_changed_and_how_sure_that_is() {
@@ -125,8 +125,8 @@ fn a_history_says_what_else_changed_and_which_runs_are_lower_bounds() {
         let row = text.lines().find(|line| line.trim_start().starts_with(file));
         row.unwrap_or_else(|| panic!("{file} is not in:\n{text}"))
     };
-    assert!(row("10.json").contains("Throughput −") && row("10.json").contains("other kernel"), "{text}");
-    assert!(row("15.json").contains("or more") && row("15.json").contains("lower bound"), "{text}");
+    assert!(row("10.json").contains("Throughput −") && row("10.json").contains("new kernel"), "{text}");
+    assert!(row("15.json").contains("at least ") && row("15.json").contains("lower bound"), "{text}");
     assert!(row("04.json").contains("inconclusive") && !row("05.json").contains("inconclusive"), "{text}");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("With 10.json something else changed too. Kernel: "), "{text}");
@@ -134,6 +134,47 @@ fn a_history_says_what_else_changed_and_which_runs_are_lower_bounds() {
     assert!(page.contains("at least ") && page.contains("lower bound"));
     let markdown = report::history::markdown(&found);
     assert!(markdown.contains("| 15.json | ") && markdown.contains("| **Throughput "), "{markdown}");
+    let bounded: Vec<&str> = markdown.lines().filter(|line| line.contains(" | at least ")).collect();
+    assert!(matches!(bounded[..], [row] if row.starts_with("| 15.json | ")), "{markdown}");
+}
+
+#[test]
+fn a_history_of_lower_bounds_says_that_no_fall_can_be_found() {
+    let mut runs = sixteen();
+    runs[7..].iter_mut().for_each(|given| given.run.verdict.bounded = false);
+    let found = history_of(&runs);
+    let why = report::history::unjudged(&found.courses[0]).expect("seven are too few");
+    assert!(why.starts_with("Only 7 of 16 runs drove the server to its limit; "), "{why}");
+    let text = report::history::terminal(&found, &TerminalOptions { width: 200, ..Default::default() });
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&why) && !words.contains("No change is shown"), "{text}");
+    assert_eq!(report::history::unjudged(&course().courses[0]), None);
+}
+
+#[test]
+fn what_else_changed_with_a_run_is_said_once() {
+    let mut runs = sixteen();
+    for given in &mut runs[10..] {
+        given.run.host.kernel = "6.99".into();
+        let costs = given.run.steps.iter_mut().flat_map(|step| &mut step.resources);
+        costs.for_each(|resource| resource.used *= 1.3);
+    }
+    let found = history_of(&runs);
+    let [course] = found.courses.as_slice() else { panic!("{found:?}") };
+    assert_eq!(course.changes.len(), 2, "{:?}", course.changes);
+    let markdown = report::history::markdown(&found);
+    assert_eq!(markdown.matches("something else changed too").count(), 1, "{markdown}");
+    let warned = report::history::changes(course, &course.worse_within(10));
+    let with_kernel: Vec<bool> = warned.iter().map(|told| told.contains("Kernel: ")).collect();
+    assert_eq!(with_kernel, [false, true], "{warned:?}");
+}
+
+#[test]
+fn a_summary_of_many_runs_shows_the_latest() {
+    let markdown = report::history::markdown(&history_of(&many(24)));
+    assert!(markdown.contains("\nThe latest 20 of 24 runs.\n"), "{markdown}");
+    assert!(!markdown.contains("| 03.json | ") && markdown.contains("| 04.json | "), "{markdown}");
+    assert!(!report::history::markdown(&course()).contains("The latest"));
 }
 
 #[test]
@@ -205,13 +246,13 @@ fn what_cannot_be_and_what_stays_is_told_by_name() {
     let refusal = Refusal::ShorterThanCalls { name: "accounts".into(), shorter_us: 5e6, at_most_us: 2e3 };
     assert!(refusal.is_of_question());
     let said = report::prediction::refusal(&refusal).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.starts_with("calls of accounts take 2.00 ms of a request at most, "), "{said}");
-    assert!(said.ends_with(": they cannot be shorter by 5.00 s"), "{said}");
+    assert!(said.starts_with("calls of accounts take 2.00 ms of a request at most: "), "{said}");
+    assert!(said.contains(": they cannot be 5.00 s shorter; ") && said.ends_with("(--demand)"), "{said}");
     let demands = vec!["sda.disk".into(), "eth0.network".into()];
     let found = Prediction { cautions: vec![Caution::SharedDevices { demands }], ..more_processors() };
     let text = report::prediction::terminal(&found, &TerminalOptions { width: 140, ..Default::default() });
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("as it is with more servers: sda.disk, eth0.network."), "{text}");
+    assert!(words.contains("use sda.disk, eth0.network too, so added servers "), "{text}");
 }
 
 /// The sample in a file from before p95 was kept.

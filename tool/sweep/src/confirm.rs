@@ -53,6 +53,9 @@ const STRETCH_MAX: Duration = Duration::from_millis(1500);
 /// A stretch holds this many times the response time, so that the requests under way at its start do not fill it; half as
 /// many where time is short.
 const RESPONSES: f64 = 8.0;
+/// More new processes than one for this many that were slowed would make up for them. One that comes now and then, to tidy up,
+/// is no reason to say nothing.
+const MANY_CAME: usize = 10;
 
 /// Slows the tiers of a sweep in turn. `None` where there is nothing to test: throughput never stopped growing, no more
 /// users than N* are allowed, or no load can be made any longer. A tier that did not keep its processes meanwhile is left alone.
@@ -83,7 +86,7 @@ pub(crate) fn confirm(
             Outcome::LeftAlone(LeftAloneReason::NoTime)
         };
         match outcome {
-            Outcome::Blocks(_) if has_other_processes(swept, &tier, &means) => {
+            Outcome::Blocks(_) if has_more_processes(swept, &tier, &means) => {
                 left_alone.push(LeftAlone { tier, reason: LeftAloneReason::ProcessesChanged });
             }
             Outcome::Blocks(blocks) => trial.tiers.push(Slowed { tier, by: means.by(), blocks }),
@@ -164,11 +167,14 @@ fn plan(swept: &Swept<'_>, users: u32, how: Confirming) -> Planned {
     Planned { chosen, left_alone, stretch: pace.stretch }
 }
 
-/// Whether a tier whose processes were stopped has others by now: what those did was not slowed.
-fn has_other_processes(swept: &Swept<'_>, tier: &Slowable, means: &Means) -> bool {
+/// Whether so many processes came to a tier whose others were stopped that what they did matters: it was not slowed.
+fn has_more_processes(swept: &Swept<'_>, tier: &Slowable, means: &Means) -> bool {
     let Means::Stopping(pids) = means else { return false };
     let Processes { role, name, .. } = &tier.processes;
-    (swept.tiers)().get(&(*role, name.clone())) != Some(pids)
+    let tiers = (swept.tiers)();
+    let now = tiers.get(&(*role, name.clone()));
+    let came = now.into_iter().flatten().filter(|pid| !pids.contains(pid)).count();
+    came * MANY_CAME > pids.len()
 }
 
 /// How long to stay at one speed: several response times, as measured at the step nearest to so many users.
@@ -479,9 +485,10 @@ mod tests {
     #[test]
     fn what_a_server_starts_for_the_load_is_slowed_too() {
         let (workers, is_made) = ([Sleeper::start(), Sleeper::start()], Cell::new(false));
+        let came = Cell::new(None);
         let tiers = || {
             let now = if is_made.get() { &workers[..] } else { &workers[..1] };
-            let pids = now.iter().map(|worker| worker.0.id()).collect();
+            let pids = now.iter().map(|worker| worker.0.id()).chain(came.get()).collect();
             Tiers::from([((Role::Server, "php-fpm".to_owned()), pids)])
         };
         let (bottleneck, steps) = (Bottleneck::default(), [Step::default()]);
@@ -501,10 +508,15 @@ mod tests {
             panic!("{chosen:?}, {left_alone:?}");
         };
         assert_eq!((pids.len(), tier.processes.processes), (2, 2));
-        assert!(!has_other_processes(&swept, tier, means));
-        // As if it had ended one of them meanwhile.
+        assert!(!has_more_processes(&swept, tier, means));
+        // As if it had ended one of them meanwhile: the other was slowed.
         is_made.set(false);
-        assert!(has_other_processes(&swept, tier, means));
+        assert!(!has_more_processes(&swept, tier, means));
+        // As if it had started another.
+        came.set(Some(u32::MAX));
+        assert!(has_more_processes(&swept, tier, means));
+        let many = Means::Stopping((1..=10).chain(workers.iter().map(|worker| worker.0.id())).collect());
+        assert!(!has_more_processes(&swept, tier, &many), "one more of many, to tidy up");
     }
 
     #[test]

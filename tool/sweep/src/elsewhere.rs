@@ -5,8 +5,10 @@
 //! What a machine has is counted once then, and so are processes that two of them see.
 
 mod facts;
+mod overlap;
 mod profiles;
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::thread;
@@ -14,11 +16,12 @@ use std::thread;
 use agent::protocol::About;
 use agent::{Observer, not_found};
 use analysis::conclude::OutOfSight;
-use analysis::counters::{Counters, Hop, Process, Role, ServerAddress};
+use analysis::counters::{Counters, Hop, ServerAddress};
 use analysis::resources::{Observer as Stand, Replacement, Usage, replaced, usage};
 use analysis::run::{AgentTrouble, HostName, Measurement, Processes, ServerHost};
 use observe::monotonic_us;
 
+use self::overlap::{Apart, Seen};
 use crate::sweep::SweepError;
 use crate::target::with_silences;
 
@@ -59,6 +62,8 @@ impl Observe {
                 stand,
                 is_member,
                 found: Found::Nothing,
+                apart: Apart::default(),
+                has_own: false,
                 trouble: None,
             });
         Ok(Elsewhere { agents: agents.collect(), targets: Vec::new(), behind: Vec::new() })
@@ -98,6 +103,10 @@ struct Agent {
     /// Whether nobody named it, so that it need not have found anything.
     is_member: bool,
     found: Found,
+    /// What it alone tells of its machine.
+    apart: Apart,
+    /// Whether it ever told what no other observer does.
+    has_own: bool,
     /// Why none of the processes it sees is used, if so.
     trouble: Option<AgentTrouble>,
 }
@@ -114,22 +123,15 @@ enum Found {
 
 impl Elsewhere {
     /// Has the processes behind the addresses watched. Returns whether any are that are not among those here.
-    pub(crate) fn watch(&mut self, addresses: &[SocketAddr], here: &[Process]) -> bool {
+    pub(crate) fn watch(&mut self, addresses: &[SocketAddr], here: &[Counters]) -> bool {
         self.targets = addresses.to_vec();
-        // Each has to know which processes those before it have found.
-        let mut seen = vec![(None, servers(here))];
         for agent in &mut self.agents {
             let sightings = agent.observer.watch(addresses, &[]);
             let any = sightings.iter().any(Result::is_ok);
             agent.found = if any { Found::Servers } else { Found::Nothing };
             agent.trouble = not_found(&sightings).map(|reason| AgentTrouble::ServerNotFound { reason });
-            let servers = agent.servers();
-            let known = seen.iter().filter(|(machine, _)| *machine == agent.stand.machine);
-            if known.into_iter().any(|(_, others)| !others.is_disjoint(&servers)) {
-                agent.trouble = Some(AgentTrouble::Redundant);
-            }
-            seen.push((agent.stand.machine.clone(), servers));
         }
+        self.tell_apart(here, now());
         let is_seen =
             self.agents.iter().any(|agent| agent.found == Found::Servers && agent.trouble.is_none());
         if is_seen {
@@ -154,16 +156,27 @@ impl Elsewhere {
             return;
         }
         self.behind.extend(new);
-        let here = here.last().map(|sample| tiers(&sample.processes)).unwrap_or_default();
-        let mut seen = vec![(None, here)];
         for agent in &mut self.agents {
             agent.look_behind(&self.targets, &self.behind);
-            let found = agent.tiers();
-            let mut known = seen.iter().filter(|(machine, _)| *machine == agent.stand.machine);
-            if agent.found == Found::Tiers && known.any(|(_, others)| !others.is_disjoint(&found)) {
-                agent.trouble = Some(AgentTrouble::Redundant);
+        }
+        self.tell_apart(here, now());
+    }
+
+    /// Finds out what each alone tells of its machine within a window. `here` is what was seen beside this process.
+    fn tell_apart(&mut self, here: &[Counters], window: (u64, u64)) {
+        let mut told: Vec<(HostName, Seen)> = vec![(None, Seen::of(here))];
+        let mut agents: Vec<&mut Agent> = self.agents.iter_mut().collect();
+        // Whoever has seen most tells first: others may see the same tiers without those that call them, or that they call.
+        agents.sort_by_cached_key(|agent| Reverse(agent.names_so_far()));
+        for agent in agents {
+            let seen = agent.seen(window);
+            if seen.is_empty() {
+                continue;
             }
-            seen.push((agent.stand.machine.clone(), found));
+            let others = told.iter().filter(|(machine, _)| *machine == agent.stand.machine);
+            let others: Vec<&Seen> = others.map(|(_, seen)| seen).collect();
+            agent.keep_apart(seen.apart_from(&others));
+            told.push((agent.stand.machine.clone(), seen));
         }
     }
 
@@ -189,14 +202,19 @@ impl Elsewhere {
         self.agents.iter().for_each(|agent| agent.observer.look_closely(closely));
     }
 
-    /// What each saw while something was measured.
-    pub(crate) fn usages(&self, measurement: &Measurement) -> Vec<Usage> {
+    /// What each saw while something was measured. `here` is what was seen beside this process then.
+    pub(crate) fn usages(&mut self, here: &[Counters], measurement: &Measurement) -> Vec<Usage> {
+        self.tell_apart(here, measurement.window);
+        self.told(measurement)
+    }
+
+    fn told(&self, measurement: &Measurement) -> Vec<Usage> {
         self.agents.iter().map(|agent| agent.usage(measurement)).collect()
     }
 
     /// The tiers that they see within a window.
     pub(crate) fn tiers(&self, window: (u64, u64)) -> Vec<Processes> {
-        let usages = self.usages(&Measurement { window, ..Measurement::default() });
+        let usages = self.told(&Measurement { window, ..Measurement::default() });
         let groups = usages.iter().flat_map(Usage::tiers);
         let processes = groups.map(|group| Processes {
             role: group.role,
@@ -244,7 +262,8 @@ impl Elsewhere {
         let used = self.agents.iter().filter(|agent| !agent.is_redundant());
         let of = |agent: &Agent| {
             let all = agent.observer.read(replaced).into_iter();
-            all.map(|one| one.on(&agent.stand.place)).collect::<Vec<_>>()
+            let own = all.filter(|one| !agent.apart.shares(&one.before.name));
+            own.map(|one| one.on(&agent.stand.place)).collect::<Vec<_>>()
         };
         used.flat_map(of).collect()
     }
@@ -260,22 +279,21 @@ impl Elsewhere {
 }
 
 impl Agent {
-    /// The processes that serve where it runs, as far as any were found.
-    fn servers(&self) -> BTreeSet<Known> {
-        if self.found != Found::Servers {
-            return BTreeSet::new();
-        }
-        servers(&self.processes())
-    }
-
     /// The processes that serve and those behind them where it runs, as far as any were found.
-    fn tiers(&self) -> BTreeSet<Known> {
-        if self.found == Found::Nothing { BTreeSet::new() } else { tiers(&self.processes()) }
+    fn seen(&self, window: (u64, u64)) -> Seen {
+        if self.found == Found::Nothing { Seen::default() } else { Seen::of(&self.observer.between(window)) }
     }
 
-    fn processes(&self) -> Vec<Process> {
-        let now_us = monotonic_us();
-        self.observer.between((now_us, now_us)).pop().map(|sample| sample.processes).unwrap_or_default()
+    /// How many names all of them had so far.
+    fn names_so_far(&self) -> usize {
+        if self.found == Found::Nothing { 0 } else { self.observer.read(Seen::of).names() }
+    }
+
+    /// Lays down what it alone tells. Whether that ever was anything is told at the end.
+    fn keep_apart(&mut self, apart: Apart) {
+        self.has_own |= !apart.is_nothing();
+        self.trouble = (!self.has_own).then_some(AgentTrouble::Redundant);
+        self.apart = apart;
     }
 
     /// Whether another observer sees the same processes, so that only that one is listened to.
@@ -309,16 +327,17 @@ impl Agent {
     }
 
     fn usage(&self, measurement: &Measurement) -> Usage {
-        let seen = usage(&self.observer.between(measurement.window), &[], measurement.window);
+        let between = |window| self.apart.only(self.observer.between(window));
+        let seen = usage(&between(measurement.window), &[], measurement.window);
         let windows = measurement.all_windows();
         let looks = windows.iter().flat_map(|window| self.observer.looks_between(*window));
         let seen = seen.with_looks(&looks.collect::<Vec<_>>());
-        let seen = seen.with_hops(&measurement.counted_windows(), |window| self.observer.between(window));
-        let seen = with_silences(seen, measurement, |window| self.observer.between(window));
-        let seen = seen.with_kinds(&measurement.kinds, |window| self.observer.between(window));
+        let seen = seen.with_hops(&measurement.counted_windows(), between);
+        let seen = with_silences(seen, measurement, between);
+        let seen = seen.with_kinds(&measurement.kinds, between);
         let seen = seen.seen_by(&self.stand);
-        // Where another observer sees the same, only what it does not see of the machine is added.
-        if self.is_redundant() {
+        // Where others see the same, only what they do not see of the machine is added.
+        if self.apart.is_nothing() {
             Usage { hosts: seen.hosts, disks: seen.disks, ..Usage::default() }
         } else {
             seen
@@ -326,8 +345,11 @@ impl Agent {
     }
 }
 
-/// What a process is known by in every namespace of its machine: when it started, and its name. Numbers differ.
-type Known = (u64, String);
+/// This moment, as a window.
+fn now() -> (u64, u64) {
+    let now_us = monotonic_us();
+    (now_us, now_us)
+}
 
 /// Addresses that tiers call and that no process was seen to serve.
 fn unserved(sample: &Counters) -> Vec<SocketAddr> {
@@ -338,16 +360,6 @@ fn unserved(sample: &Counters) -> Vec<SocketAddr> {
         _ => None,
     };
     open.filter_map(address).collect()
-}
-
-fn tiers(processes: &[Process]) -> BTreeSet<Known> {
-    let serves = processes.iter().filter(|process| process.role != Role::Generator);
-    serves.map(|process| (process.started_ticks, process.name.clone())).collect()
-}
-
-fn servers(processes: &[Process]) -> BTreeSet<Known> {
-    let serves = processes.iter().filter(|process| process.role == Role::Server);
-    serves.map(|process| (process.started_ticks, process.name.clone())).collect()
 }
 
 /// Where agents stand, seen from here.

@@ -22,7 +22,7 @@ use load::fleet::{MEMBERS_MAX, Member as Place, deal};
 use load::{Pacing, Plan, ProbeReport, RequestTotal, SLICE_US, Stop, Think};
 use observe::monotonic_us;
 
-use self::joining::{Joining, Owner, Slices, Start};
+use self::joining::{ASTRAY_US, Joining, Owner, Slices, Start};
 pub use self::lost::Lost;
 use crate::driver::{DriveError, Sent, Told};
 use crate::elsewhere::{flag_of, unused};
@@ -32,6 +32,9 @@ const LEAD_US: u64 = 100_000;
 
 /// A generator that sends nothing for longer is lost: it sends something fifty times a second.
 const SILENT_US: u64 = 5_000_000;
+
+/// A generator whose latest slice is older is lost: it falls behind more than it can have waiting.
+const BEHIND_US: u64 = 15_000_000;
 
 /// Not to have looked for longer is no ordinary pause between two looks.
 const UNLOOKED_US: u64 = 500_000;
@@ -138,6 +141,8 @@ pub(crate) struct Fleet {
     looked_us: u64,
     joining: Joining,
     stall_limit_us: u64,
+    /// The kinds of request, before anything was counted of them.
+    totals: Vec<RequestTotal>,
     troubles: Vec<(String, GeneratorTrouble)>,
     /// How many of them had come when something was measured last.
     settled: usize,
@@ -154,6 +159,10 @@ struct Member {
     slices: Slices,
     /// When a slice came last.
     heard_us: u64,
+    /// The end of that slice.
+    reached_us: u64,
+    /// For how long nobody looked since something began.
+    unlooked_us: u64,
     /// When what is under way ended by itself.
     finished_us: Option<u64>,
     /// By how much it began something later than asked for, at worst.
@@ -189,6 +198,7 @@ impl Fleet {
             looked_us: monotonic_us(),
             joining: Joining::new(Start::Together),
             stall_limit_us: load::stall_limit_us(plan),
+            totals: load::totals(&plan.scenario),
             troubles: Vec::new(),
             settled: 0,
         };
@@ -245,9 +255,17 @@ fn share(members: &[Member], plan: &Plan) -> Result<Vec<Started>, FleetError> {
             remote.start_load(place);
         }
     }
-    let servers = u32::try_from(plan.scenario.bases().len()).unwrap_or(u32::MAX);
-    let longest = plan.timeout.saturating_mul(servers);
-    members.iter().map(|member| member.ask(|remote| remote.started(longest))).collect()
+    let servers = plan.scenario.bases().len();
+    let longest = plan.timeout.saturating_mul(u32::try_from(servers).unwrap_or(u32::MAX));
+    let started = |remote: &RemoteGenerator| remote.started(longest).and_then(|one| of_each(servers, one));
+    members.iter().map(|member| member.ask(started)).collect()
+}
+
+/// What a generator tells of so many servers, if that is one address and one answer of each: it decides which processes are
+/// watched, and what observers are asked.
+fn of_each(servers: usize, started: Started) -> Result<Started, GeneratorLoss> {
+    let is_of_each = [started.addresses.len(), started.probes.len()] == [servers; 2];
+    is_of_each.then_some(started).ok_or(GeneratorLoss::Malformed)
 }
 
 impl Fleet {
@@ -339,17 +357,19 @@ impl Fleet {
         let alive = self.members.into_iter().filter_map(|member| Some((member.name, member.remote?)));
         let alive: Vec<_> = alive.collect();
         alive.iter().for_each(|(_, remote)| remote.finish());
-        let mut totals = Vec::<RequestTotal>::new();
+        let (mut totals, mut are_told) = (self.totals, false);
         for (name, remote) in &alive {
-            match remote.totals() {
-                Ok(first) if totals.is_empty() => totals = first,
-                Ok(more) => totals.iter_mut().zip(&more).for_each(|(all, one)| all.add(one)),
+            match remote.totals().and_then(|of_one| add_all(&mut totals, &of_one)) {
+                Ok(()) => are_told = true,
                 Err(loss) => {
                     let last = Lost { name: name.to_string(), loss };
                     lost.get_or_insert_with(|| last.clone());
                     uncounted.get_or_insert(last);
                 }
             }
+        }
+        if !are_told {
+            totals.clear();
         }
         Sent { totals, lost, uncounted }
     }
@@ -432,9 +452,7 @@ impl Fleet {
         let unlooked_us = now_us.saturating_sub(self.looked_us);
         self.looked_us = now_us;
         if unlooked_us > UNLOOKED_US {
-            self.members
-                .iter_mut()
-                .for_each(|member| member.heard_us = member.heard_us.saturating_add(unlooked_us));
+            self.members.iter_mut().for_each(|member| member.excuse(unlooked_us));
         }
         for index in 0..self.members.len() {
             let heard = self.members.get_mut(index).map_or(Ok(()), |member| member.hear(under_way, now_us));
@@ -485,6 +503,15 @@ fn end_with(troubles: &mut [(String, GeneratorTrouble)]) {
     }
 }
 
+/// Adds what one generator counted of all kinds of request.
+fn add_all(all: &mut [RequestTotal], of_one: &[RequestTotal]) -> Result<(), GeneratorLoss> {
+    if all.len() != of_one.len() {
+        return Err(GeneratorLoss::Malformed);
+    }
+    all.iter_mut().zip(of_one).for_each(|(all, one)| all.add(one));
+    Ok(())
+}
+
 /// The most users, of so many, for whom something holds that holds for fewer too; 0 if for none.
 fn most(asked: u32, holds: impl Fn(u32) -> bool) -> u32 {
     let (mut holding, mut failing) = (0, asked.saturating_add(1));
@@ -526,6 +553,8 @@ impl Member {
             users: 0,
             slices: Slices::default(),
             heard_us: 0,
+            reached_us: 0,
+            unlooked_us: 0,
             finished_us: None,
             late_us: 0,
             clock: (0, 0.0),
@@ -544,9 +573,9 @@ impl Member {
 
     fn begin(&mut self, begin: Begin) {
         self.users = begin.users;
-        self.slices = Slices::default();
+        self.slices = Slices::since(begin.at_us);
         self.finished_us = None;
-        self.heard_us = begin.at_us;
+        (self.heard_us, self.reached_us, self.unlooked_us) = (begin.at_us, begin.at_us, 0);
         if let Some(remote) = &self.remote {
             let (ahead_us, error_us) = remote.clock();
             self.clock = (ahead_us, error_us.max(self.clock.1));
@@ -560,18 +589,32 @@ impl Member {
         let progress = remote.take()?;
         for (_, tick) in progress.ticks.into_iter().filter(|(of, _)| *of == number) {
             let near_us = remote.near_us(tick.start_us);
-            self.slices.add(tick, near_us, now_us).map_err(|_| GeneratorLoss::Malformed)?;
-            self.heard_us = now_us;
+            self.slices.add(tick, near_us, now_us)?;
+            (self.heard_us, self.reached_us) = (now_us, near_us.saturating_add(SLICE_US));
         }
         let of_this = |(of, us): (u64, u64)| (of == number).then_some(us);
         self.finished_us = progress.finished.and_then(of_this);
+        if self.finished_us.is_some_and(|us| us > now_us.saturating_add(ASTRAY_US)) {
+            return Err(GeneratorLoss::Malformed);
+        }
         let begun_us = progress.begun.and_then(of_this).unwrap_or(at_us);
         self.late_us = begun_us.saturating_sub(at_us).max(self.late_us);
+        if number > 0 { self.keeps_up(now_us) } else { Ok(()) }
+    }
+
+    /// Takes no offence at what nobody could hear.
+    fn excuse(&mut self, unlooked_us: u64) {
+        self.heard_us = self.heard_us.saturating_add(unlooked_us);
+        self.unlooked_us = self.unlooked_us.saturating_add(unlooked_us);
+    }
+
+    /// Fails where it sends nothing any more, or ever older slices: others would wait for it, and their slices with them.
+    fn keeps_up(&self, now_us: u64) -> Result<(), GeneratorLoss> {
         let silent_us = now_us.saturating_sub(self.heard_us);
-        if number > 0 && silent_us > SILENT_US {
-            return Err(GeneratorLoss::Silent { silent_s: silent_us as f64 / 1e6 });
-        }
-        Ok(())
+        let behind_us = now_us.saturating_sub(self.reached_us).saturating_sub(self.unlooked_us);
+        let lost_us = if silent_us > SILENT_US { silent_us } else { behind_us };
+        let is_lost = silent_us > SILENT_US || behind_us > BEHIND_US;
+        if is_lost { Err(GeneratorLoss::Silent { silent_s: lost_us as f64 / 1e6 }) } else { Ok(()) }
     }
 
     fn owned(&mut self) -> (Owner, &mut Slices) {
@@ -620,6 +663,85 @@ mod tests {
         let mut troubles = [lost(false), other.clone(), lost(true)];
         end_with(&mut troubles);
         assert_eq!(troubles, [lost(true), other, lost(true)]);
+    }
+
+    /// A member whose stream is none: what it sent is said by the test.
+    fn member() -> Member {
+        Member {
+            name: "far".into(),
+            remote: None,
+            prepared: Prepared::default(),
+            weight: 1,
+            users: 1,
+            slices: Slices::default(),
+            heard_us: 0,
+            reached_us: 0,
+            unlooked_us: 0,
+            finished_us: None,
+            late_us: 0,
+            clock: (0, 0.0),
+        }
+    }
+
+    #[test]
+    fn a_generator_that_falls_behind_is_lost_however_often_it_sends() {
+        let mut far = member();
+        // One slice every 4.9 s, which is never a silence.
+        let mut lost_us = None;
+        for number in 1..=10 {
+            let now_us = number * 4_900_000;
+            if lost_us.is_none() && far.keeps_up(now_us).is_err() {
+                lost_us = Some(now_us);
+            }
+            (far.heard_us, far.reached_us) = (now_us, number * SLICE_US);
+        }
+        assert_eq!(lost_us, Some(19_600_000));
+        let mut slow = Member { heard_us: 40_000_000, reached_us: 26_000_000, ..member() };
+        assert_eq!(slow.keeps_up(40_000_000), Ok(()), "what was in its queue comes late");
+        (slow.heard_us, slow.reached_us) = (44_990_000, 30_000_000);
+        assert_eq!(slow.keeps_up(44_990_000), Ok(()));
+    }
+
+    #[test]
+    fn a_generator_is_not_behind_by_the_time_in_which_nobody_looked() {
+        let mut far = Member { heard_us: 1_000_000, reached_us: 1_000_000, ..member() };
+        far.excuse(60_000_000);
+        assert_eq!(far.keeps_up(61_500_000), Ok(()));
+        assert!(far.keeps_up(67_000_000).is_err(), "it is silent since");
+    }
+
+    #[test]
+    fn totals_are_of_the_kinds_of_the_load_whatever_a_generator_calls_them() {
+        let none = RequestTotal::default;
+        let counted = |name: &str, begun| RequestTotal { name: name.into(), begun, ..none() };
+        let mut all = vec![counted("read", 0), counted("write", 0)];
+        let short = [counted("read", 5)];
+        assert_eq!(add_all(&mut all, &short), Err(GeneratorLoss::Malformed));
+        assert_eq!(add_all(&mut all, &[counted("read", 5), counted("write", 2)]), Ok(()));
+        assert_eq!(add_all(&mut all, &[counted("\x1b[2J", 1), counted("", u64::MAX)]), Ok(()));
+        assert_eq!(all, [counted("read", 6), counted("write", u64::MAX)]);
+    }
+
+    #[test]
+    fn a_generator_tells_one_address_of_each_server_and_no_more() {
+        let address = SocketAddr::from(([10, 0, 0, 9], 22));
+        let probe = || ProbeReport {
+            address,
+            status: 200,
+            status_expected: true,
+            request: 0,
+            nothing_to_keep: false,
+            elapsed: Duration::ZERO,
+            tls: None,
+        };
+        let told = |addresses, probes| Started {
+            addresses: vec![address; addresses],
+            probes: std::iter::repeat_with(probe).take(probes).collect(),
+        };
+        assert_eq!(of_each(2, told(2, 2)), Ok(told(2, 2)));
+        for (addresses, probes) in [(3, 2), (2, 3), (1, 2), (0, 0), (10_000, 2)] {
+            assert_eq!(of_each(2, told(addresses, probes)), Err(GeneratorLoss::Malformed));
+        }
     }
 
     #[test]

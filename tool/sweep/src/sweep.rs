@@ -176,7 +176,8 @@ pub fn sweep_with(
     stage.listener.on(&Event::Searched);
     let searched_us = searched.measured_us();
     let gathered = gather(&started, searched, source.told(), interrupt.load(Ordering::Relaxed));
-    let (gathered, profiled) = prove(gathered, searched_us, &started, &mut source, interrupt, &mut stage)?;
+    let (gathered, profiled) =
+        experiment(gathered, searched_us, &started, &mut source, interrupt, &mut stage)?;
     Ok(finish(&started, source, gathered, profiled, interrupt))
 }
 
@@ -239,9 +240,9 @@ fn gather(started: &Started, searched: Searched, generators: Told, interrupted: 
     Gathered::new(&plan.load, &plan.circumstances, measured)
 }
 
-/// Tries what the steps leave open, as long as load can be made: where processor time goes, which of two explanations holds, and
-/// whether throughput follows the tier that is named. Returns what is known then, and the profile.
-fn prove<'a>(
+/// Makes the experiments that the steps leave open, as long as load can be made: the profile, the pair test, and slowing each
+/// tier. Returns what is known then, and the profile.
+fn experiment<'a>(
     mut gathered: Gathered<'a>,
     searched_us: u64,
     Started { plan, watch, .. }: &Started,

@@ -80,8 +80,8 @@ impl FirstRequests {
     /// Adds them to the totals of the load.
     pub(crate) fn count(self, totals: &mut [RequestTotal]) {
         if let Some(total) = totals.get_mut(self.request) {
-            total.begun += self.asked;
-            total.completed += self.expected;
+            total.begun = total.begun.saturating_add(self.asked);
+            total.completed = total.completed.saturating_add(self.expected);
         }
     }
 }
@@ -236,21 +236,24 @@ impl Watch {
         let here = here.with_hops(&measurement.counted_windows(), |window| self.covering(window));
         let here = with_silences(here, measurement, |window| self.covering(window));
         let here = here.with_kinds(&measurement.kinds, |window| self.covering(window));
-        let elsewhere = self.elsewhere.borrow().usages(measurement);
+        let elsewhere = self.elsewhere.borrow_mut().usages(&self.covering(window), measurement);
         let all = elsewhere.into_iter().fold(here, Usage::joined_with);
         Usage { hops: all.hops.joined(), ..all }
     }
 
-    /// The use of every resource since so long ago, as the samples show that are there already; `None` where somebody
-    /// observes elsewhere, who would have to be asked and waited for.
+    /// The use of every resource from this time of the monotonic clock to the latest sample; `None` where somebody observes
+    /// elsewhere, who would have to be asked and waited for. Takes no sample: more often than once a period they would cost more
+    /// than watching may.
     pub(crate) fn glance(&self, since_us: u64) -> Option<Usage> {
         if !self.elsewhere.borrow().is_empty() {
             return None;
         }
-        // The latest sample is at most a period old.
-        let until_us = monotonic_us().saturating_sub(PERIOD_US);
+        let (until_us, seen) = self.watcher.read(|samples| {
+            let until_us = samples.last().map_or(0, |sample| sample.at_us);
+            (until_us, observe::covering(samples, (since_us, until_us)).to_vec())
+        });
         (since_us < until_us)
-            .then(|| usage(&self.covering((since_us, until_us)), &[], (since_us, until_us)))
+            .then(|| usage(&seen, &[], (since_us, until_us)))
             .filter(|usage| usage.elapsed_us > 0.0)
     }
 
@@ -280,11 +283,11 @@ pub(crate) fn with_silences(
     usage.with_silences(&counters, &windows, silences)
 }
 
-/// The processes that serve, as seen beside this one.
-fn here(watcher: &Watcher) -> Vec<Process> {
+/// What is seen beside this process now.
+fn here(watcher: &Watcher) -> Vec<Counters> {
     watcher.sample_now();
     let now_us = monotonic_us();
-    watcher.between(now_us, now_us).pop().map(|sample| sample.processes).unwrap_or_default()
+    watcher.between(now_us, now_us).pop().into_iter().collect()
 }
 
 /// The reason why the processes behind the addresses cannot be seen.
@@ -313,4 +316,28 @@ pub(crate) fn by_tier(processes: &[Process]) -> BTreeMap<(Role, String), Vec<u32
         tiers.entry((process.role, process.name.clone())).or_default().push(process.pid);
     }
     tiers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elsewhere::Observe;
+
+    /// Each look at a run of many hours took a sample, though samples were far apart by then.
+    #[test]
+    fn a_glance_reads_the_samples_that_are_there_and_takes_none() {
+        let topology = Topology::unseen(([127, 0, 0, 1], 80).into());
+        let watcher = Watcher::start(KernelPaths::default(), topology, Duration::from_secs(60)).unwrap();
+        let elsewhere = Observe::default().start().unwrap();
+        let (unwatched, unread) = (None, Vec::new());
+        let watch = Watch { watcher, elsewhere: RefCell::new(elsewhere), speed: None, unwatched, unread };
+        let begun_us = monotonic_us();
+        watch.sample();
+        watch.sample();
+        std::thread::sleep(2 * SAMPLE_PERIOD);
+        let taken = || watch.watcher.read(<[Counters]>::len);
+        let before = taken();
+        assert!(watch.glance(begun_us).is_some(), "there are two samples");
+        assert_eq!(taken(), before);
+    }
 }

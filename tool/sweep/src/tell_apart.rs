@@ -138,7 +138,8 @@ impl Stretch {
         let spreading_us = if side.users > 1 { self.spreading_us } else { 0 };
         driver.collect(self.settling_us + spreading_us, interrupt)?;
         let ticks = driver.collect(self.length_us, interrupt)?;
-        let sum = |read: fn(&Tick) -> u64| ticks.iter().map(read).sum::<u64>() as f64;
+        // Counts of others may be anything.
+        let sum = |read: fn(&Tick) -> u64| ticks.iter().map(read).fold(0, u64::saturating_add) as f64;
         let (answered, sum_ns) = (sum(|tick| tick.completed), sum(|tick| tick.response_time_ns_sum));
         Ok((answered > 0.0).then(|| sum_ns / answered / 1e3))
     }
@@ -201,6 +202,31 @@ mod tests {
         let trial = made.expect("it runs").expect("it is long enough");
         assert!(trial.pairs.iter().all(|pair| pair.first_us == pair.second_us), "{trial:?}");
         assert_eq!(trial.result().and_then(|result| result.told()), Some(false));
+    }
+
+    /// Tells of more requests than there can be.
+    struct Liar;
+
+    impl Driver for Liar {
+        fn set_users(&mut self, _: u32) -> Result<(), DriveError> {
+            Ok(())
+        }
+
+        fn set_think(&mut self, _: Think) {}
+
+        fn collect(&mut self, _: u64, _: &AtomicBool) -> Result<Vec<Tick>, DriveError> {
+            let (completed, response_time_ns_sum) = (u64::MAX, u64::MAX);
+            let tick = Tick { length_us: 5_000, completed, response_time_ns_sum, ..Tick::default() };
+            Ok(vec![tick; 4])
+        }
+    }
+
+    #[test]
+    fn counts_that_a_generator_made_up_do_not_overflow() {
+        let plan = Plan::new(4.0, [10_000.0, 2_500.0, 0.0]).expect("four users");
+        let made = tell_apart(&mut Liar, plan, 60_000_000, &AtomicBool::new(false), &|_| false);
+        let trial = made.expect("it runs").expect("it is long enough");
+        assert!(trial.pairs.iter().all(|pair| pair.first_us == pair.second_us), "{trial:?}");
     }
 
     /// Answers one user after 45 ms, and several after so much more, microseconds, or every other time a little more.

@@ -50,6 +50,8 @@ struct State {
     tree: Tree,
     /// How many more changes there will be. `None` if there is no end.
     left: Option<u64>,
+    /// Whether syncs are acknowledged and nothing more.
+    syncs_nothing: bool,
 }
 
 /// Whether a disk can be mounted here: that takes root and `/dev/fuse`.
@@ -66,7 +68,7 @@ impl Disk {
     /// # Errors
     /// When FUSE is missing, or without root.
     pub fn mount(at: &Path, tree: Tree) -> io::Result<Self> {
-        let power = Arc::new(Power(Mutex::new(State { tree, left: None })));
+        let power = Arc::new(Power(Mutex::new(State { tree, left: None, syncs_nothing: false })));
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName("crash-tests".into()), MountOption::DefaultPermissions];
@@ -82,6 +84,11 @@ impl Disk {
     /// Cuts the power after so many further changes or syncs. From then on everything fails.
     pub fn cut_after(&self, changes: u64) {
         self.power.lock().left = Some(changes);
+    }
+
+    /// From now on acknowledges every sync without keeping anything for it, as a disk with a cache that lies.
+    pub fn sync_nothing(&self) {
+        self.power.lock().syncs_nothing = true;
     }
 
     /// Whether the power is gone.
@@ -147,6 +154,12 @@ impl State {
         self.look()?;
         Ok(&mut self.tree)
     }
+
+    fn sync(&mut self, number: INodeNo) -> Result<(), Errno> {
+        let syncs_nothing = self.syncs_nothing;
+        let tree = self.change()?;
+        if syncs_nothing { Ok(()) } else { tree.sync(number.0) }
+    }
 }
 
 /// What FUSE calls.
@@ -159,6 +172,10 @@ impl Shared {
 
     fn change<T>(&self, make: impl FnOnce(&mut Tree) -> Result<T, Errno>) -> Result<T, Errno> {
         make(self.0.lock().change()?)
+    }
+
+    fn sync(&self, number: INodeNo) -> Result<(), Errno> {
+        self.0.lock().sync(number)
     }
 
     fn attributes(&self, number: INodeNo) -> Result<FileAttr, Errno> {
@@ -347,11 +364,11 @@ impl Filesystem for Shared {
     }
 
     fn fsync(&self, _: &Request, file: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer!(reply, self.change(|tree| tree.sync(file.0)), |()| reply.ok())
+        answer!(reply, self.sync(file), |()| reply.ok())
     }
 
     fn fsyncdir(&self, _: &Request, folder: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer!(reply, self.change(|tree| tree.sync(folder.0)), |()| reply.ok())
+        answer!(reply, self.sync(folder), |()| reply.ok())
     }
 
     fn open(&self, _: &Request, file: INodeNo, _: OpenFlags, reply: ReplyOpen) {

@@ -127,6 +127,13 @@ impl Files {
         Ok(())
     }
 
+    /// Removes a folder if it is empty, while others upload into it.
+    fn delete_folder(client: &mut Client<'_>) -> io::Result<()> {
+        let folder = client.random.u64(..FOLDERS);
+        // Refused as long as there are files in it. No file depends on what becomes of it.
+        client.ask(&format!("DELETE /files/a{}/b{folder}/", folder % 7), "", b"").map(drop)
+    }
+
     /// Sends the first piece of a file.
     fn begin(&self, client: &mut Client<'_>) -> io::Result<()> {
         let (key, content) = (self.key(client), Content { len: LEN_MAX, ..Content::any(&mut client.random) });
@@ -239,10 +246,11 @@ impl System for Files {
     }
 
     fn act(&self, client: &mut Client<'_>) -> io::Result<()> {
-        match client.random.u8(..8) {
+        match client.random.u8(..9) {
             0 => self.delete(client),
             1 => self.begin(client),
             2 | 3 => self.resume(client),
+            4 => Self::delete_folder(client),
             _ => self.put(client),
         }
     }

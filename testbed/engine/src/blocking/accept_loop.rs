@@ -125,6 +125,7 @@ impl<H: AcceptHandler> Running<H> {
             }
             match acceptor.accept() {
                 Accept::Connection(accepted) => self.hand_over(accepted),
+                Accept::Refused => {}
                 Accept::Empty => self.wait(Some(&acceptor), None),
                 Accept::Full => self.make_room(&acceptor),
                 Accept::Exhausted => self.wait(None, Some(REST)),
@@ -195,7 +196,8 @@ impl<H: AcceptHandler> Running<H> {
 
     /// Accepts the clients that have already connected, then stops listening.
     fn empty_queue(&mut self, acceptor: Acceptor) {
-        while let Accept::Connection(accepted) = acceptor.accept() {
+        let mut refusals = acceptor.waiting();
+        while let Some(accepted) = acceptor.accept_last(&mut refusals) {
             self.hand_over(accepted);
         }
     }

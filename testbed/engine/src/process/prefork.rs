@@ -35,7 +35,7 @@ use crate::{
     error::EngineError,
     idle::{LOOK_EVERY, Looks},
     implementation::{Description, Implementation},
-    listen::{Accept, Accepted, Acceptor},
+    listen::{Accepted, Acceptor},
     options::Options,
     panics::contain,
     server::Server,
@@ -228,11 +228,8 @@ impl<F: Factory> Supervisor<F> {
     /// Accepts the clients that have already connected, then stops listening in all workers.
     fn stop_listening(&mut self) -> VecDeque<Accepted> {
         let Some(acceptor) = self.parent.acceptor.take() else { return VecDeque::new() };
-        let next = || match acceptor.accept() {
-            Accept::Connection(accepted) => Some(accepted),
-            Accept::Empty | Accept::Full | Accept::Exhausted => None,
-        };
-        let waiting = std::iter::from_fn(next).collect();
+        let mut refusals = acceptor.waiting();
+        let waiting = std::iter::from_fn(|| acceptor.accept_last(&mut refusals)).collect();
         // A listening socket is closed only when no process has it open any more, but a shutdown stops it at once.
         let _ = shutdown(acceptor.as_fd(), Shutdown::Both);
         waiting

@@ -67,6 +67,7 @@ impl<F: Factory> Supervisor<F> {
             self.children.reap();
             match self.parent.acceptor.as_ref().map_or(Accept::Empty, |acceptor| acceptor.accept()) {
                 Accept::Connection(accepted) => self.spawn(accepted),
+                Accept::Refused => {}
                 Accept::Empty => self.wait_for_connection(),
                 Accept::Full => self.make_room(),
                 Accept::Exhausted => self.parent.wait(None, Some(REST)),
@@ -112,9 +113,9 @@ impl<F: Factory> Supervisor<F> {
 
     /// Accepts the clients that have already connected, then stops listening.
     fn empty_queue(&mut self) {
-        while let Some(Accept::Connection(accepted)) =
-            self.parent.acceptor.as_ref().map(|acceptor| acceptor.accept())
-        {
+        let mut refusals = self.parent.acceptor.as_ref().map_or(0, Acceptor::waiting);
+        let mut next = |acceptor: &Option<Acceptor>| acceptor.as_ref()?.accept_last(&mut refusals);
+        while let Some(accepted) = next(&self.parent.acceptor) {
             self.spawn(accepted);
         }
         self.parent.acceptor = None;

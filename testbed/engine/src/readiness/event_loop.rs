@@ -130,6 +130,7 @@ impl<P: Poller, F: Factory> EventLoop<P, F> {
             let Some(acceptor) = &self.acceptor else { return Ok(()) };
             match acceptor.accept() {
                 Accept::Connection(accepted) => self.admit(accepted),
+                Accept::Refused => {}
                 Accept::Empty => return Ok(()),
                 Accept::Full => return self.make_room(),
                 Accept::Exhausted => {
@@ -220,7 +221,9 @@ impl<P: Poller, F: Factory> EventLoop<P, F> {
 
     /// Accepts the clients that have already connected.
     fn empty_queue(&mut self) {
-        while let Some(Accept::Connection(accepted)) = self.acceptor.as_ref().map(Acceptor::accept) {
+        let mut refusals = self.acceptor.as_ref().map_or(0, Acceptor::waiting);
+        let mut next = |acceptor: &Option<Acceptor>| acceptor.as_ref()?.accept_last(&mut refusals);
+        while let Some(accepted) = next(&self.acceptor) {
             self.admit(accepted);
         }
     }

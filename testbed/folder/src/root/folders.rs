@@ -2,9 +2,10 @@
 //! the root, so that a file is exactly where its path says.
 
 use std::{
-    collections::BTreeMap,
+    collections::BTreeSet,
+    fs::File,
     io,
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread,
 };
@@ -18,6 +19,8 @@ use super::Root;
 
 /// Most folders to sync at once.
 const SYNCING_MAX: usize = 16;
+/// Who may enter folders that are made, less the umask: the server's user and group, as for the files in them.
+const MODE: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP);
 
 impl Root {
     /// Opens a folder for changing its entries; the empty path is the root itself.
@@ -41,14 +44,14 @@ impl Root {
         let (above, name) = split(path);
         let above_fd = self.folder_made(above, changed)?;
         match self.folder(path) {
-            Err(Errno::NOENT) => match mkdirat(&above_fd, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+            Err(Errno::NOENT) => match mkdirat(&above_fd, name, MODE) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             },
             Err(error) => return Err(error),
             Ok(_) => {}
         }
-        changed.note(above, above_fd);
+        changed.note(above_fd);
         self.folder(path)
     }
 }
@@ -58,14 +61,24 @@ pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// Folders whose entries have changed, each once.
+/// Folders whose entries have changed, each once. Two of them may have had the same path: one that was removed, and one
+/// that was made in its place.
 #[derive(Debug, Default)]
-pub struct Changed(BTreeMap<String, OwnedFd>);
+pub struct Changed {
+    folders: Vec<File>,
+    /// Device and inode of each.
+    noted: BTreeSet<(u64, u64)>,
+}
 
 impl Changed {
     /// Adds a folder whose entries have changed.
-    pub fn note(&mut self, path: &str, folder: OwnedFd) {
-        self.0.entry(path.to_owned()).or_insert(folder);
+    pub fn note(&mut self, folder: OwnedFd) {
+        let folder = File::from(folder);
+        // A folder that cannot be identified is synced twice rather than not at all.
+        let is_new = folder.metadata().map_or(true, |found| self.noted.insert((found.dev(), found.ino())));
+        if is_new {
+            self.folders.push(folder);
+        }
     }
 
     /// Returns once the changes are on the disk. Syncs several folders at once, so that the file system's journal can
@@ -74,7 +87,7 @@ impl Changed {
     /// # Errors
     /// When a folder cannot be synced.
     pub fn sync(self) -> io::Result<()> {
-        let folders: Vec<_> = self.0.into_values().collect();
+        let folders = self.folders;
         let next = AtomicUsize::new(0);
         let sync_some = || -> io::Result<()> {
             while let Some(folder) = folders.get(next.fetch_add(1, Relaxed)) {
@@ -95,9 +108,18 @@ impl Changed {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::{fs, os::unix::fs::symlink, path::Path};
 
     use super::*;
+
+    /// What is noted of folders with these paths.
+    fn identities<const N: usize>(root: &Path, paths: [&str; N]) -> BTreeSet<(u64, u64)> {
+        let identity = |path: &str| {
+            let metadata = fs::metadata(root.join(path)).unwrap();
+            (metadata.dev(), metadata.ino())
+        };
+        paths.map(identity).into()
+    }
 
     #[test]
     fn missing_folders_are_made_and_each_change_is_noted_once() {
@@ -107,7 +129,8 @@ mod tests {
         root.folder_made("a/b/c", &mut changed).unwrap();
         root.folder_made("a/b/d", &mut changed).unwrap();
         assert!(folder.path().join("a/b/c").is_dir() && folder.path().join("a/b/d").is_dir());
-        assert_eq!(changed.0.keys().collect::<Vec<_>>(), ["", "a", "a/b"]);
+        assert_eq!(changed.noted, identities(folder.path(), ["", "a", "a/b"]));
+        assert_eq!(changed.folders.len(), 3);
         changed.sync().unwrap();
     }
 
@@ -118,7 +141,23 @@ mod tests {
         fs::create_dir_all(folder.path().join("a/b")).unwrap();
         let mut changed = Changed::default();
         root.folder_made("a/b", &mut changed).unwrap();
-        assert_eq!(changed.0.keys().collect::<Vec<_>>(), ["", "a"]);
+        assert_eq!(changed.noted, identities(folder.path(), ["", "a"]));
+    }
+
+    #[test]
+    fn a_folder_made_in_place_of_a_removed_one_is_synced_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        let mut changed = Changed::default();
+        changed.note(root.folder("a").unwrap());
+        fs::remove_dir(folder.path().join("a")).unwrap();
+        let made = root.folder_made("a", &mut changed).unwrap();
+        changed.note(made);
+        let there = identities(folder.path(), ["", "a"]);
+        assert!(there.is_subset(&changed.noted), "{changed:?}");
+        assert_eq!(changed.folders.len(), 3, "the removed one, its parent and the new one");
+        changed.sync().unwrap();
     }
 
     #[test]

@@ -166,20 +166,30 @@ impl<'c, C: Connection> Exchange<'c, C> {
         self.options.encrypted || self.requester.came_encrypted
     }
 
+    /// Whether the peer is a trusted proxy.
+    pub fn peer_is_proxy(&self) -> bool {
+        self.options.proxies.trust(self.peer().ip())
+    }
+
+    /// Whether the request came directly from a program on this machine. What the address of a trusted proxy sends did not: not
+    /// every proxy says that it passes a request on.
+    pub fn is_local(&self) -> bool {
+        self.requester.address.is_loopback() && !self.was_forwarded() && !self.peer_is_proxy()
+    }
+
     /// Whether somebody passed the request on, trusted or not, as far as it tells.
-    pub fn was_forwarded(&self) -> bool {
+    fn was_forwarded(&self) -> bool {
         let fields = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "via"];
         fields.into_iter().any(|name| self.header(name).is_some())
     }
 
     /// Refuses to show metrics to a client that is not on this machine, unless they are for everybody. A request that
-    /// somebody passed on counts as one from elsewhere.
+    /// somebody passed on counts as one from elsewhere, and so does any from a trusted proxy.
     ///
     /// # Errors
     /// 403.
     pub fn check_metrics(&self) -> Result<(), Problem> {
-        let local = self.requester.address.is_loopback() && !self.was_forwarded();
-        if local || self.options.open_metrics {
+        if self.is_local() || self.options.open_metrics {
             return Ok(());
         }
         Err(Problem::new(403, "the metrics are for programs on this machine")

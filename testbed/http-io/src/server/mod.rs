@@ -125,6 +125,10 @@ async fn exchange<C: Connection, H: Handler<C>>(
     if let Err(error) = outcome {
         handler.failed(exchange.peer(), &error);
         exchange.must_close |= error.loses_place();
+        if matches!(error, Error::Connection(_)) {
+            // How much of it has arrived is not known, and the client has had its time to take it.
+            exchange.connection.output().clear();
+        }
         report(&mut exchange, &error);
     }
     conclude(&mut exchange).await

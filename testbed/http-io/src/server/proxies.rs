@@ -119,7 +119,8 @@ impl Proxies {
         Requester { came_encrypted: encrypted == Some(true), ..self.trace(peer, &hops) }
     }
 
-    fn trust(&self, address: IpAddr) -> bool {
+    /// Whether this is the address of a trusted proxy.
+    pub(crate) fn trust(&self, address: IpAddr) -> bool {
         self.0.iter().any(|Network(network)| network.contains(&address.to_canonical()))
     }
 

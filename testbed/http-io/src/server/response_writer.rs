@@ -293,6 +293,8 @@ pub struct Chunks<'x, 'c, C> {
     exchange: &'x mut Exchange<'c, C>,
     status: u16,
     coding: Coding,
+    /// Whether the client's pace counts from an earlier piece.
+    paced: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -311,10 +313,11 @@ impl<'x, 'c, C: Connection> Chunks<'x, 'c, C> {
             (false, true) => Coding::UntilClose,
             (false, false) => Coding::Chunked,
         };
-        Self { exchange, status, coding }
+        Self { exchange, status, coding, paced: false }
     }
 
-    /// Adds a piece. It is sent once enough has gathered.
+    /// Adds a piece. It is sent once enough has gathered. The client's pace is that of the whole body, so the time between two
+    /// pieces counts too, unless [`flush`](Self::flush) came between them.
     ///
     /// # Errors
     /// When the connection fails.
@@ -327,14 +330,24 @@ impl<'x, 'c, C: Connection> Chunks<'x, 'c, C> {
         }
         let gathered = out.len();
         self.exchange.body_bytes_sent += piece.len() as u64;
-        if gathered >= self.exchange.options.gather_bytes { self.exchange.flush().await } else { Ok(()) }
+        if gathered >= self.exchange.options.gather_bytes { self.send().await } else { Ok(()) }
     }
 
-    /// Sends what has gathered, without ending the body.
+    /// Sends what has gathered, without ending the body. To be called before waiting for what comes next.
     ///
     /// # Errors
     /// When the connection fails.
     pub async fn flush(&mut self) -> Result<(), Error> {
+        let sent = self.send().await;
+        self.paced = false;
+        sent
+    }
+
+    /// Sends what has gathered. A pace that began anew with each piece would let a client take a fraction of it.
+    async fn send(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.paced, true) {
+            return self.exchange.connection.flush().await.map_err(Error::Connection);
+        }
         self.exchange.flush().await
     }
 
@@ -342,6 +355,10 @@ impl<'x, 'c, C: Connection> Chunks<'x, 'c, C> {
     pub fn finish(self) {
         if self.coding == Coding::Chunked {
             write::last_chunk(self.exchange.connection.output());
+        }
+        if self.paced {
+            // What follows does not share the time of this body.
+            self.exchange.connection.set_pace(self.exchange.options.pace());
         }
         self.exchange.progress = Progress::Done(self.status);
     }

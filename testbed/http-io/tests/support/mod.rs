@@ -38,6 +38,8 @@ pub(crate) enum Step {
 pub(crate) struct Peer {
     pub(crate) received: Vec<u8>,
     pub(crate) flushes: usize,
+    /// How long it takes over the bytes of one flush. No time passes: it only comes off the deadline.
+    pub(crate) takes: Duration,
     pub(crate) write_closed: bool,
     pub(crate) closed: bool,
     pub(crate) gone: bool,
@@ -54,7 +56,11 @@ pub(crate) struct Fake {
     steps: VecDeque<Step>,
     input: Vec<u8>,
     output: Vec<u8>,
+    /// The time left.
     deadline: Option<Duration>,
+    pace: Option<Pace>,
+    /// Bytes sent since the pace began or was kept.
+    sent: u64,
     pub(crate) peer: Rc<RefCell<Peer>>,
     pub(crate) draining: bool,
     /// Between requests: something was sent since the last input, or there was no input yet.
@@ -70,12 +76,29 @@ impl Fake {
             input: Vec::new(),
             output: Vec::new(),
             deadline: None,
+            pace: None,
+            sent: 0,
             peer: Rc::default(),
             draining: false,
             answered: true,
             stale: false,
             openings: Rc::default(),
         }
+    }
+
+    /// Lets the time pass that the peer takes over the output.
+    fn spend_time(&mut self) -> io::Result<()> {
+        let takes = self.peer.borrow().takes;
+        if self.output.is_empty() || takes.is_zero() {
+            return Ok(());
+        }
+        let left = self.deadline.and_then(|left| left.checked_sub(takes)).ok_or(io::ErrorKind::TimedOut)?;
+        self.deadline = Some(left);
+        self.sent += self.output.len() as u64;
+        if let Some(pace) = self.pace.filter(|pace| self.sent >= pace.bytes) {
+            self.set_pace(pace);
+        }
+        Ok(())
     }
 
     fn next_bytes(&mut self) -> io::Result<usize> {
@@ -138,6 +161,7 @@ impl Connection for Fake {
     }
 
     async fn flush(&mut self) -> io::Result<()> {
+        self.spend_time()?;
         let mut peer = self.peer.borrow_mut();
         if peer.gone {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -161,11 +185,11 @@ impl Connection for Fake {
     fn read_at_most(&mut self, _bytes: usize) {}
 
     fn set_deadline(&mut self, after: Option<Duration>) {
-        self.deadline = after;
+        (self.deadline, self.pace) = (after, None);
     }
 
     fn set_pace(&mut self, pace: Pace) {
-        self.deadline = Some(pace.within);
+        (self.deadline, self.pace, self.sent) = (Some(pace.within), Some(pace), 0);
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {

@@ -101,6 +101,38 @@ fn a_log_that_was_moved_away_is_opened_anew_in_every_process() {
 }
 
 #[test]
+fn an_audit_file_that_was_moved_away_is_opened_anew_in_every_process() {
+    let place = Place::beside_others();
+    place.write("shared/hello.txt", "hello, reader");
+    for engine in ["epoll", "threads", "prefork --workers 2", "processes"] {
+        let (server, address) = serve(
+            &place,
+            &format!("files --root shared --accounts none --log-file log --audit audit --engine {engine}"),
+        );
+        let records = |name: &str, path: &str| {
+            let head = format!("PUT /files/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n");
+            let said = ask(&address, &format!("{head}Connection: close\r\n\r\n"));
+            assert!(said.starts_with("HTTP/1.1 4"), "{engine}: {said}");
+            let has = || fs::read_to_string(place.path(name)).is_ok_and(|text| text.contains(path));
+            eventually(&format!("{engine}: {name} has {path}"), has);
+        };
+        records("audit", "before");
+        for name in ["audit", "log"] {
+            fs::rename(place.path(name), place.path(&format!("{name}.1"))).expect("moved");
+        }
+        records("audit.1", "moved");
+        server.signal("HUP");
+        eventually(&format!("{engine}: a new log"), || place.path("log").exists());
+        (0..8).for_each(|request| records("audit", &format!("after-{request}")));
+        server.signal("TERM");
+        server.finish().exits(0);
+        for name in ["audit", "audit.1", "log", "log.1"] {
+            fs::remove_file(place.path(name)).expect("a file");
+        }
+    }
+}
+
+#[test]
 fn a_log_is_not_among_the_files_that_are_served() {
     let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");

@@ -181,6 +181,24 @@ fn root_serves_others_only_as_a_user_that_was_named() {
     }
 }
 
+/// A proxy on this machine brings the requests of others.
+#[test]
+fn root_serves_the_clients_of_a_proxy_only_as_a_user_that_was_named() {
+    let place = Place::beside_others();
+    fs::create_dir(place.path("shared")).expect("a folder");
+    let behind = "--until-stdin-closes --listen 127.0.0.1:0 --trusted-proxy 127.0.0.1";
+    for system in ["files --root shared --accounts none", "booking", "accounts"] {
+        let serve = |user: &str| {
+            let words = format!("serve {system} {behind} {user}");
+            place.nstar(words.split_whitespace().map(String::from)).run()
+        };
+        serve("--user root").exits(0);
+        if is_root_or_skip("root_serves_the_clients_of_a_proxy_only_as_a_user_that_was_named") {
+            serve("").exits(2).complains("--user NAME");
+        }
+    }
+}
+
 #[test]
 fn who_does_not_want_files_confined_says_so() {
     let place = Place::beside_others();
@@ -261,22 +279,28 @@ fn activated(place: &Place, socket: OwnedFd, flags: &str) -> Child {
 }
 
 #[test]
-fn a_server_listens_on_the_socket_that_it_is_passed() {
+fn a_server_of_every_model_listens_on_the_socket_that_it_is_passed() {
     let place = Place::beside_others();
-    for engine in MODELS.into_iter().chain(["poll"]) {
+    for &model in Model::ALL {
         let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = socket.local_addr().expect("an address").to_string();
-        let loops = if ["epoll", "poll"].contains(&engine) { "--loops 2" } else { "" };
-        let flags = format!("--listen {address} --engine {engine} {loops}");
+        // Several loops, workers or processes share it.
+        let several = match (model.has_loops(), model.has_workers()) {
+            (true, _) => "--loops 2",
+            (_, true) => "--workers 2",
+            _ => "",
+        };
+        // Where io_uring is denied, the next one serves.
+        let flags = format!("--listen {address} --engine {model},epoll {several}");
         let mut server = activated(&place, socket.into(), &flags);
         let mut greeting = String::new();
         BufReader::new(server.stdout.as_mut().expect("stdout")).read_line(&mut greeting).expect("a line");
-        assert!(greeting.contains(&address), "{greeting}");
+        assert!(greeting.contains(&address), "{model}: {greeting}");
         for _ in 0..4 {
-            assert!(ask(&address, HEALTH).starts_with("HTTP/1.1 200"), "{engine}");
+            assert!(ask(&address, HEALTH).starts_with("HTTP/1.1 200"), "{model}");
         }
         crate::common::support::signal(server.id(), "TERM");
-        assert!(server.wait().expect("its end").success(), "{engine}");
+        assert!(server.wait().expect("its end").success(), "{model}");
     }
 }
 

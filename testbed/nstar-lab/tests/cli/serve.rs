@@ -314,7 +314,66 @@ fn nothing_is_open_to_a_network_unless_somebody_chose_it() {
     assert!(said.starts_with("HTTP/1.1 403"), "{said}");
 }
 
-/// Every server takes a file, and what it prints as its configuration is such a file.
+/// It knows no users, and so has no limit for any.
+#[test]
+fn a_booking_server_that_others_can_reach_says_that_anybody_may_book() {
+    let place = Place::beside_others();
+    for (flags, told) in [
+        ("--listen 127.0.0.1:0", false),
+        ("--listen 0.0.0.0:0", true),
+        ("--listen 127.0.0.1:0 --trusted-proxy 127.0.0.1", true),
+    ] {
+        let words = format!("serve booking --database b.db --user root --until-stdin-closes {flags}");
+        let outcome = place.nstar(words.split(' ')).run().exits(0);
+        assert_eq!(outcome.stderr.contains("anybody may book"), told, "{outcome}");
+    }
+}
+
+/// Another site may point a name of its own to this machine: its page, in a browser here, would pass for the server's.
+#[test]
+fn servers_on_this_machine_answer_to_no_name_that_others_gave_them() {
+    let place = Place::beside_others();
+    let is_misdirected = |address: &str, path: &str, host: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        ask(address, &head).starts_with("HTTP/1.1 421")
+    };
+    for (system, path) in
+        [("booking --database b.db", "/rooms"), ("accounts --database a.db", "/auth"), ("sink", "/upload")]
+    {
+        let words = format!("serve {system} --listen 127.0.0.1:0 --host-name ours.example");
+        let mut running = place.nstar(words.split(' ')).start();
+        let address = listening(&mut running);
+        for host in ["localhost", address.as_str(), "ours.example:80"] {
+            assert!(!is_misdirected(&address, path, host), "{system}: {host}");
+        }
+        assert!(is_misdirected(&address, path, "evil.example"), "{system}");
+        assert!(!is_misdirected(&address, "/healthz", "evil.example"), "{system}: for monitoring");
+        running.signal("TERM");
+        running.finish().exits(0);
+        let words = format!("serve {system} --listen 0.0.0.0:0 --user root");
+        let mut running = place.nstar(words.split(' ')).start();
+        let address = listening(&mut running).replace("0.0.0.0", "127.0.0.1");
+        assert!(!is_misdirected(&address, path, "nstar.svc.cluster.local"), "{system}: others name it");
+        running.signal("TERM");
+        running.finish().exits(0);
+    }
+}
+
+/// Another site makes a browser of this machine send an upload.
+#[test]
+fn a_sink_on_this_machine_takes_no_upload_that_another_site_sent() {
+    let place = Place::beside_others();
+    let mut running = place.nstar(["serve", "sink", "--listen", "127.0.0.1:0"]).start();
+    let address = listening(&mut running);
+    for (fields, status) in [("", 200), ("Origin: http://evil.example\r\n", 403)] {
+        let head = "POST /upload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 3\r\n";
+        let said = ask(&address, &format!("{head}{fields}\r\nabc"));
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{fields}: {said}");
+    }
+    running.signal("TERM");
+    running.finish().exits(0);
+}
+
 /// Everybody on the network could read them.
 #[test]
 fn metrics_are_for_programs_on_this_machine_unless_all_may_see_them() {
@@ -342,6 +401,7 @@ fn metrics_are_for_programs_on_this_machine_unless_all_may_see_them() {
     }
 }
 
+/// Every server takes a file, and what it prints as its configuration is such a file.
 #[test]
 fn flags_of_every_server_may_stand_in_a_file() {
     let place = Place::beside_others();
@@ -457,7 +517,8 @@ fn an_access_log_tells_the_client_behind_a_proxy() {
     let place = Place::beside_others();
     place.write("shared/hello.txt", "hello, reader");
     for system in ["files --root shared --accounts none", "booking", "accounts"] {
-        let words = format!("serve {system} --listen 127.0.0.1:0 --access-log --trusted-proxy 127.0.0.1");
+        let flags = "--access-log --trusted-proxy 127.0.0.1 --user root --open-metrics";
+        let words = format!("serve {system} --listen 127.0.0.1:0 {flags}");
         let mut running = place.nstar(words.split(' ')).start();
         let address = listening(&mut running);
         get(&address, "/healthz", "X-Forwarded-For: 203.0.113.7\r\n");

@@ -1,5 +1,11 @@
 //! The two tiers of the file server: encrypted, and open only to each other.
 
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, chown},
+    path::Path,
+};
+
 use crate::{
     common::program::Running,
     common::support::Place,
@@ -37,6 +43,10 @@ fn post(path: &str, fields: &str) -> String {
 
 fn get(address: &str, path: &str, fields: &str) -> String {
     ask(address, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n"))
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("permissions");
 }
 
 fn stop(running: Running) {
@@ -151,7 +161,7 @@ fn an_accounts_server_over_tls_that_is_asked_without_is_away_and_the_log_says_wh
 #[test]
 fn mistakes_between_the_tiers_are_told_at_the_start() {
     let place = place();
-    place.write("empty", "");
+    set_mode(&place.write("empty", ""), 0o600);
     for (flags, said) in [
         ("--accounts http://127.0.0.1:1 --accounts-ca cert.pem", "goes with --accounts https"),
         ("--accounts none --accounts-ca cert.pem", "goes with --accounts https"),
@@ -164,6 +174,24 @@ fn mistakes_between_the_tiers_are_told_at_the_start() {
     ] {
         let words = format!("serve files --root shared --listen 127.0.0.1:0 {flags}");
         place.nstar(words.split_whitespace().map(String::from)).run().exits(2).complains(said);
+    }
+}
+
+#[test]
+fn a_service_token_that_others_may_read_or_change_is_refused() {
+    let place = place();
+    let token = place.write("token", "x".repeat(43));
+    let refused = |said: &str| {
+        let flags = "--accounts http://127.0.0.1:1 --accounts-token-file token";
+        let words = format!("serve files --root shared --listen 127.0.0.1:0 {flags}");
+        place.nstar(words.split(' ')).run().exits(2).complains(said);
+    };
+    set_mode(&token, 0o644);
+    refused("chmod 600 token");
+    set_mode(&token, 0o600);
+    match chown(&token, Some(65_534), None) {
+        Ok(()) => refused("another user"),
+        Err(_) => eprintln!("SKIPPED: only root gives files away"),
     }
 }
 

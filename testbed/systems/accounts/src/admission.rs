@@ -58,15 +58,15 @@ pub struct Sender {
     /// The client's address.
     pub address: IpAddr,
     /// Whether the request came directly from a program on this machine, or through nothing but a file server from one.
-    /// Behind anything else, an address of this machine may be that of a proxy whose clients nobody names.
+    /// Behind anything else, and at a trusted proxy's address, an address of this machine may be that of a proxy whose clients
+    /// nobody names.
     pub is_local: bool,
 }
 
 impl Sender {
     /// Who sent a request that the server itself received.
     pub fn of<C: Connection>(exchange: &Exchange<'_, C>) -> Self {
-        let address = exchange.requester().address;
-        Self { address, is_local: address.is_loopback() && !exchange.was_forwarded() }
+        Self { address: exchange.requester().address, is_local: exchange.is_local() }
     }
 
     /// The value of `X-Forwarded-For` by which a file server names it. Somebody unknown stands before an address of this
@@ -83,7 +83,8 @@ impl Sender {
 /// proxy, it is a file server, which puts the client's address last in `X-Forwarded-For`.
 pub(crate) fn sender<C: Connection>(exchange: &Exchange<'_, C>, trusted: bool) -> Sender {
     let (peer, sender) = (exchange.peer().ip().to_canonical(), Sender::of(exchange));
-    if sender.address != peer || !trusted || exchange.header("forwarded").is_some() {
+    let is_named = sender.address != peer || exchange.peer_is_proxy();
+    if is_named || !trusted || exchange.header("forwarded").is_some() {
         return sender;
     }
     let mut lists = exchange.header_all("x-forwarded-for");

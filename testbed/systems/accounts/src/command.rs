@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Parser;
 use serve::{
-    DatabaseLogin, Exit, Failure, ServerFlags, ServerProcess, System, TrustedProxies,
+    DatabaseLogin, Exit, Failure, HostNames, ServerFlags, ServerProcess, System, TrustedProxies,
     values::{Unshown, listen},
     warn_of_openness, with_password,
 };
@@ -41,6 +41,8 @@ pub struct AccountsFlags {
     #[command(flatten)]
     proxies: TrustedProxies,
     #[command(flatten)]
+    names: HostNames,
+    #[command(flatten)]
     server: ServerFlags,
 }
 
@@ -48,6 +50,8 @@ impl System for AccountsFlags {
     fn serve(&self) -> Result<Exit, Failure> {
         let mut process = ServerProcess::new("accounts", self.listen, &self.server);
         process.secrets = Some("passwords");
+        let exposed = self.proxies.exposes(self.listen);
+        process.is_exposed = exposed;
         let mut options = Options::new(with_password(&self.database, &self.login)?);
         options.admin_token = self.admin_token.clone().unwrap_or(options.admin_token);
         let service_token = self.service_token_file.clone().unwrap_or_else(|| options.usual_service_token());
@@ -55,7 +59,6 @@ impl System for AccountsFlags {
         process.files.writes_beside(&options.admin_token);
         process.files.writes_beside(&service_token);
         process.prepare()?;
-        let exposed = self.proxies.exposes(self.listen);
         options.registration = Registration::or_default(self.registration, exposed);
         if exposed && options.registration == Registration::Open {
             let open = "anybody whom a file server lets in may create an account (--registration open)";
@@ -66,6 +69,9 @@ impl System for AccountsFlags {
         options.server.connections = process.counters();
         options.server.open_metrics = process.open_metrics();
         options.server.encrypted = process.is_encrypted();
+        if !options.service_token_required {
+            options.server.hosts = self.names.hosts(self.listen, process.is_encrypted());
+        }
         process.serve(factory(options).map_err(Failure::failed)?)
     }
 }

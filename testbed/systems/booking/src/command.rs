@@ -4,9 +4,9 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Parser;
 use serve::{
-    DatabaseLogin, Exit, Failure, ServerFlags, ServerProcess, System, TrustedProxies,
+    DatabaseLogin, Exit, Failure, HostNames, ServerFlags, ServerProcess, System, TrustedProxies,
     values::{Unshown, listen},
-    with_password,
+    warn_of_openness, with_password,
 };
 use store::Database;
 
@@ -37,6 +37,8 @@ pub struct BookingFlags {
     #[command(flatten)]
     proxies: TrustedProxies,
     #[command(flatten)]
+    names: HostNames,
+    #[command(flatten)]
     server: ServerFlags,
 }
 
@@ -44,17 +46,22 @@ impl System for BookingFlags {
     fn serve(&self) -> Result<Exit, Failure> {
         let mut process = ServerProcess::new("booking", self.listen, &self.server);
         process.secrets = Some("identity numbers");
+        process.is_exposed = self.proxies.exposes(self.listen);
         let mut options = Options::new(with_password(&self.database, &self.login)?);
         options.key = self.key.clone().unwrap_or(options.key);
         process.files.uses(&self.database);
         process.files.writes_beside(&options.key);
         process.prepare()?;
+        if self.proxies.exposes(self.listen) {
+            warn_of_openness(self.listen, &["anybody may book any free room, as often as they like"]);
+        }
         options.rooms = self.rooms.unwrap_or(options.rooms);
         options.ids = IdPolicy::allow_test(self.allow_test_ids);
         options.server.proxies = self.proxies.proxies();
         options.server.connections = process.counters();
         options.server.open_metrics = process.open_metrics();
         options.server.encrypted = process.is_encrypted();
+        options.server.hosts = self.names.hosts(self.listen, process.is_encrypted());
         process.serve(factory(options).map_err(Failure::failed)?)
     }
 }

@@ -95,6 +95,8 @@ impl System for FilesFlags {
     fn serve(&self) -> Result<Exit, Failure> {
         let mut process = ServerProcess::new("files", self.listen, &self.server);
         process.secrets = (self.accounts != "none").then_some("passwords");
+        let exposed = self.proxies.exposes(self.listen);
+        process.is_exposed = exposed;
         let mut options = Options::new(&self.root, self.accounts.parse().map_err(Failure::usage)?);
         self.check_root(&options.accounts)?;
         self.name_files(&options.accounts, &mut process.files);
@@ -102,13 +104,13 @@ impl System for FilesFlags {
         options.auth_cache_ttl = self.auth_cache;
         options.file_cache_bytes = self.file_cache;
         options.open_to_all = self.open_to_all;
-        let exposed = self.proxies.exposes(self.listen);
         options.uploads = self.uploads.options(&options.accounts, exposed)?;
         options.registration = Registration::or_default(self.registration, exposed);
         if let Some(path) = &self.permissions {
             options.permissions = Permissions::load(path).map_err(Failure::usage)?;
         }
         options.audit = self.audit.clone();
+        options.reloads = process.reloads();
         options.encrypted = process.is_encrypted();
         options.proxies = self.proxies.proxies();
         options.host_names = self.names.host_names.clone();
@@ -223,7 +225,7 @@ impl UploadFlags {
 /// Tells mistakes on the command line from other failures.
 fn failure(error: FilesError) -> Failure {
     match error {
-        FilesError::Trust(_) | FilesError::Token { .. } => Failure::usage(error),
+        FilesError::Trust(_) | FilesError::Token { .. } | FilesError::SharedToken(_) => Failure::usage(error),
         error => Failure::failed(error),
     }
 }

@@ -56,6 +56,9 @@ pub enum FilesError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Others may read or change the token for the accounts server.
+    #[error("{0} (--accounts-token-file names the file)")]
+    SharedToken(#[source] store::SecretError),
     /// The accounts in this process could not be opened.
     #[error(transparent)]
     LocalAccounts(#[from] accounts::AccountsError),

@@ -8,6 +8,7 @@ use http_io::{
     server::Proxies,
     without_user,
 };
+use serve::Reloads;
 
 use crate::{
     access::{identity::Caller, permissions::Permissions},
@@ -53,6 +54,8 @@ pub struct Options {
     pub permissions: Permissions,
     /// The file that records uploads, deletions and refusals, one line each. Default none.
     pub audit: Option<PathBuf>,
+    /// When that file is opened anew. Default never.
+    pub reloads: Reloads,
     /// Whether clients connect over TLS, so that browsers must send cookies only that way. Default no.
     pub encrypted: bool,
     /// Who may create accounts, if they are in this process. Default everybody.
@@ -81,7 +84,8 @@ pub struct UploadOptions {
     pub life: Duration,
     /// Quota of users whose accounts have none, bytes. Default: unlimited.
     pub quota_bytes: Option<u64>,
-    /// Space on the disk below which uploads are refused, bytes. Default: 1 GiB, or 5 % of the disk if that is less.
+    /// Space on the disk below which uploads are refused, bytes. Default: 1 GiB, or 5 % of the disk if that is less. New
+    /// uploads are also refused once fewer than 1 % of the disk's inodes are free.
     pub keep_free_bytes: Option<u64>,
     /// Maximum number of files and folders in a user's own folder. Default 100 000. Empty ones take no space of the quota,
     /// but of the disk.
@@ -182,6 +186,7 @@ impl Options {
             uploads: UploadOptions::default(),
             permissions: Permissions::default(),
             audit: None,
+            reloads: Reloads::default(),
             encrypted: false,
             registration: accounts::Registration::default(),
             proxies: Proxies::default(),

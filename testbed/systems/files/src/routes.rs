@@ -73,15 +73,16 @@ impl<C: Connection> Handler<C> for FilesHandler<C> {
         if let (Some(Action::Upload | Action::Replace), Some(bytes)) = (note.action, note.bytes) {
             self.counts.uploaded(bytes);
         }
+        let path = shown(exchange.path());
         if let Some(audit) = &self.shared.audit {
-            audit.write(exchange, &note);
+            audit.write(exchange, path, &note);
         }
         let (status, bytes) = (exchange.status().unwrap_or(0), exchange.body_bytes_sent());
         self.counts.answered(status, bytes);
         tracing::info!(
             target: "access",
             peer = %exchange.peer(), client = exchange.client(), method = exchange.method_text(),
-            path = exchange.path(), status, bytes,
+            path, status, bytes,
         );
         Ok(())
     }
@@ -164,7 +165,7 @@ impl<C: Connection> FilesHandler<C> {
             Ok(Found::Directory(path)) => {
                 self.check_folder(&path, &caller, note)?;
                 let listed = Box::pin(self.shared.lister.list(&self.shared.files, path, &caller)).await;
-                Box::pin(sending::directory(exchange, listed.map_err(sending::problem)?)).await
+                Box::pin(sending::directory(exchange, listed?)).await
             }
             Ok(Found::Unslashed(path)) => {
                 self.check_folder(&path, &caller, note)?;
@@ -257,6 +258,12 @@ impl<C: Connection> FilesHandler<C> {
         }
         Ok(response?.ok_or_else(|| Problem::new(404, "this server has no accounts: its files are open"))?)
     }
+}
+
+/// The path of a request as the log and the audit file show it. Without accounts, whoever knows the id of an upload may
+/// change it.
+fn shown(path: &str) -> &str {
+    if path.starts_with(UPLOADS_PATH) { "/uploads/{id}" } else { path }
 }
 
 /// What follows `/files/`, still percent-encoded.

@@ -1,6 +1,6 @@
 //! The file server as a service of an engine.
 
-use std::{io, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use engine::{
     service::{Connection, Factory},
@@ -41,10 +41,11 @@ pub fn factory(options: Options) -> Result<FilesFactory, FilesError> {
         }
         _ => None,
     };
-    let audit = options
-        .audit
-        .as_deref()
-        .map(|path| Audit::open(path).map_err(|source| FilesError::Audit { path: path.to_owned(), source }));
+    let open = |path: &Path| {
+        let opened = Audit::open(path, options.reloads.clone());
+        opened.map_err(|source| FilesError::Audit { path: path.to_owned(), source })
+    };
+    let audit = options.audit.as_deref().map(open);
     let link = Link::of(&options)?;
     let credentials =
         CredentialCache::new(Key::random()?, options.auth_cache_ttl, options.auth_cache_entries);

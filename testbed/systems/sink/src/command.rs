@@ -4,7 +4,7 @@ use std::{net::SocketAddr, num::NonZeroUsize, time::Duration};
 
 use clap::{Parser, ValueEnum};
 use serve::{
-    Exit, Failure, ServerFlags, ServerProcess, System,
+    Exit, Failure, HostNames, ServerFlags, ServerProcess, System,
     values::{duration_or_zero, listen, size},
 };
 
@@ -39,6 +39,8 @@ pub struct SinkFlags {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8082", value_parser = listen)]
     listen: SocketAddr,
     #[command(flatten)]
+    names: HostNames,
+    #[command(flatten)]
     server: ServerFlags,
 }
 
@@ -57,6 +59,7 @@ impl System for SinkFlags {
         let factory = factory(Options {
             connections: process.counters(),
             open_metrics: process.open_metrics(),
+            hosts: self.names.hosts(self.listen, process.is_encrypted()),
             ..self.options()
         });
         let totals = factory.totals();

@@ -2,6 +2,8 @@
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
+use http_io::server::Hosts;
+
 /// The settings of a sink.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -23,6 +25,9 @@ pub struct Options {
     pub connections: Arc<engine::Counters>,
     /// Whether clients on other machines may see the metrics. Default no.
     pub open_metrics: bool,
+    /// The names to which the sink answers over HTTP. Unless they are any, which is the default, uploads that another site made a
+    /// browser send are refused too.
+    pub hosts: Hosts,
 }
 
 /// What clients speak.
@@ -56,6 +61,7 @@ impl Default for Options {
             delay: Duration::ZERO,
             connections: Arc::default(),
             open_metrics: false,
+            hosts: Hosts::default(),
         }
     }
 }

@@ -40,8 +40,8 @@ impl Factory for SinkFactory {
 
     fn make<C: Connection>(&self) -> io::Result<SinkService> {
         let handler = SinkHandler { options: Arc::clone(&self.options), totals: self.totals.clone() };
-        let open_metrics = self.options.open_metrics;
-        Ok(SinkService(Http::new(handler, HttpOptions { open_metrics, ..HttpOptions::default() })))
+        let (hosts, open_metrics) = (self.options.hosts.clone(), self.options.open_metrics);
+        Ok(SinkService(Http::new(handler, HttpOptions { hosts, open_metrics, ..HttpOptions::default() })))
     }
 }
 

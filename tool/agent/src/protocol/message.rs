@@ -10,7 +10,8 @@ use load::fleet::Member;
 use load::{Plan, ProbeReport, RequestTotal, Stop, Think};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{ProfileOrder, Profiled, ProtocolError, in_one_line};
+use super::counters::{bounded_look, bounded_sample};
+use super::{ProfileOrder, Profiled, ProtocolError, bounded, in_one_line};
 
 /// What the near end asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,6 +106,29 @@ pub enum Report {
     Facts(Box<Facts>),
     /// What was sampled of some tiers, with the functions named.
     Profiled(Profiled),
+}
+
+impl Report {
+    /// The same cut to what is believed of it: of bounded size, and fit to be shown. What is about a load, and profiles, are
+    /// cut where they are used.
+    #[must_use]
+    pub fn believed(self) -> Self {
+        match self {
+            Self::About(about) => Self::About(about.fit_to_be_shown()),
+            Self::Watching(found) => {
+                let found = found.into_iter().take(ADDRESSES_MAX);
+                Self::Watching(found.map(|one| one.map_err(NotFound::fit_to_be_shown)).collect())
+            }
+            Self::Unseen(unseen) => {
+                let (namespaces, tiers) = unseen.into_parts();
+                Self::Unseen(Unseen::new(namespaces, tiers))
+            }
+            Self::Facts(facts) => Self::Facts(Box::new(bounded(*facts))),
+            Self::Sample(sample) => Self::Sample(Box::new(bounded_sample(*sample))),
+            Self::Look(look) => Self::Look(bounded_look(look)),
+            other => other,
+        }
+    }
 }
 
 /// How much of a load a generator can make.
@@ -258,6 +282,20 @@ pub enum NotFound {
     OwnProcess(SocketAddr),
     /// A directory cannot be listed.
     Unreadable(String, Option<i32>),
+    /// The address is that host's, nothing listens on the port, and that user may not read where address translation leads.
+    TranslationUnread(SocketAddr),
+}
+
+impl NotFound {
+    /// The same with a path that can be shown.
+    fn fit_to_be_shown(self) -> Self {
+        match self {
+            Self::Unreadable(path, os_error) => {
+                Self::Unreadable(in_one_line(&path, PATH_CHARS_MAX), os_error)
+            }
+            other => other,
+        }
+    }
 }
 
 impl From<NotFound> for ServerUnwatched {
@@ -269,6 +307,7 @@ impl From<NotFound> for ServerUnwatched {
             NotFound::NoOwner(address) => Self::NoOwner { address },
             NotFound::OwnProcess(address) => Self::OwnProcess { address },
             NotFound::Unreadable(path, os_error) => Self::Unreadable { path, os_error },
+            NotFound::TranslationUnread(address) => Self::TranslationUnread { address },
         }
     }
 }
@@ -292,7 +331,10 @@ const NAME_CHARS_MAX: usize = 64;
 /// The longest name of a kernel or a processor that is kept: kernels take no longer one, and processors have shorter ones.
 const MODEL_CHARS_MAX: usize = 64;
 
-/// The longest path of a unix socket: what the kernel takes.
+/// The most addresses of which it is told whether their processes were found: more than a load calls.
+const ADDRESSES_MAX: usize = 4_096;
+
+/// The longest path of a unix socket: what the kernel takes. Other paths that are told are shorter.
 const PATH_CHARS_MAX: usize = 108;
 
 impl About {

@@ -4,16 +4,23 @@ use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::thread;
 
 use agent::protocol::{self, About, Command, Commands, Greeting, Packer, Report};
-use agent::{BySsh, Endpoint, Observer, OpenStream, Ways};
+use agent::{BySsh, Endpoint, Observer, OpenStream, StartError, Ways};
 
 /// The near end of an agent that is this.
 pub(crate) fn observer(far: impl FnOnce(PipeReader, PipeWriter) + Send + 'static) -> Observer {
+    started(far).unwrap()
+}
+
+/// The same, where it may not start.
+pub(crate) fn started(
+    far: impl FnOnce(PipeReader, PipeWriter) + Send + 'static,
+) -> Result<Observer, StartError> {
     let (input, commands) = pipe().unwrap();
     let (said, output) = pipe().unwrap();
     thread::spawn(move || far(input, output));
     let ways = Ways { output: Box::new(said), input: Box::new(commands), ended: Box::new(|| None) };
     let endpoint = Endpoint::Open(OpenStream::new("far", ways));
-    Observer::start(&endpoint, BySsh::default()).unwrap()
+    Observer::start(&endpoint, BySsh::default())
 }
 
 /// Greets and tells the time as an agent does, and says this to every other command.

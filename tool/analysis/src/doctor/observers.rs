@@ -71,7 +71,7 @@ impl Facts {
             huge_pages: None,
             swapped_in_pages: 0,
             processes: Vec::new(),
-            sockets: Sockets { packets_dropped: 0, ..self.sockets },
+            sockets: Sockets { packets_dropped: 0, packets_handled: 0, ..self.sockets },
             ..self
         }
     }

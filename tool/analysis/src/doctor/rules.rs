@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Facts, Fault, LinkOffloads, MemoryUse, Sockets, Subject, SubjectFacts};
+use super::{Facts, Fault, LinkOffloads, MemoryUse, PACKET_QUEUE, Sockets, Subject, SubjectFacts};
 
 /// A thousand users, and some files besides.
 const FILES_MIN: u64 = 1_100;
@@ -282,12 +282,14 @@ fn meanwhile(first: &Facts, second: &Facts) -> Vec<Fault> {
     found
 }
 
-/// Packets that were dropped since the host started, where they are a share of all that arrived that loads would feel.
+/// Packets that were dropped since the host started, where they are a share of all that arrived that loads would feel. The count
+/// never falls, so that it is no fault of a queue that was made longer since.
 fn dropped_before(sockets: &Sockets) -> Option<Fault> {
     let Sockets { packet_queue, packets_dropped, packets_handled, .. } = *sockets;
     let are_many = packets_handled > 0
         && packets_dropped >= DROPPED_MIN
-        && packets_dropped as f64 >= DROPPED * packets_handled as f64;
+        && packets_dropped as f64 >= DROPPED * packets_handled as f64
+        && packet_queue.is_none_or(|limit| limit < PACKET_QUEUE);
     are_many.then_some(Fault::DroppedSinceStart { packets: packets_dropped, limit: packet_queue })
 }
 

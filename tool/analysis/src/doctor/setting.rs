@@ -110,6 +110,9 @@ pub fn left_alone(faults: &[Fault], facts: &Facts) -> usize {
 /// The first and the last port for connections that a wide range has: 1 024 and above need no rights.
 const LOCAL_PORTS: [u16; 2] = [1_024, 65_000];
 
+/// How many packets may wait to be handled. A queue that is as long already is left as it is.
+pub const PACKET_QUEUE: u64 = 10_000;
+
 /// A range as the kernel takes it.
 fn range(ends: [u16; 2]) -> String {
     let [first, last] = ends.map(|end| end.to_string());
@@ -124,9 +127,9 @@ fn remedy(fault: &Fault, facts: &Facts) -> Vec<(Setting, String)> {
         Fault::ListenQueue { .. } => one(Setting::ListenQueue, "4096"),
         Fault::SynQueue { .. } => one(Setting::SynQueue, "4096"),
         Fault::PacketsDropped { limit, .. } | Fault::DroppedSinceStart { limit, .. }
-            if limit.is_none_or(|limit| limit < 10_000) =>
+            if limit.is_none_or(|limit| limit < PACKET_QUEUE) =>
         {
-            one(Setting::PacketQueue, "10000")
+            one(Setting::PacketQueue, &PACKET_QUEUE.to_string())
         }
         Fault::Tracking { table } => one(Setting::TrackedMax, &table.most.saturating_mul(4).to_string()),
         Fault::HugePages => one(Setting::HugePages, "madvise"),
@@ -193,7 +196,7 @@ mod tests {
         let held = |reuse| Fault::TimeWait { held: 90, ports: 100, reuse };
         assert_eq!(set(held(Some(1))), []);
         assert_eq!(set(held(Some(2))), [(Setting::TimeWaitReuse, "1".to_owned())]);
-        let dropped = |limit| Fault::DroppedSinceStart { packets: 9_000, limit: Some(limit) };
+        let dropped = |limit| Fault::PacketsDropped { per_s: 9.0, limit: Some(limit) };
         assert_eq!(set(dropped(20_000)), []);
         assert_eq!(set(dropped(1_000)), [(Setting::PacketQueue, "10000".to_owned())]);
     }

@@ -136,6 +136,28 @@ fn packets_dropped_since_the_host_started_are_told_where_they_are_a_share_of_all
     assert_eq!(found(5_000, 0), [], "of nobody knows how many");
 }
 
+/// Setting it again would mend nothing, or make it shorter.
+#[test]
+fn packets_dropped_before_the_queue_was_made_longer_are_no_fault() {
+    let found = |limit| {
+        let [mut first, mut second] = healthy();
+        for facts in [&mut first, &mut second] {
+            facts.sockets.packets_dropped = 5_000;
+            facts.sockets.packet_queue = limit;
+        }
+        faults(&first, &second).len()
+    };
+    assert_eq!([None, Some(1_000), Some(9_999), Some(10_000), Some(20_000)].map(found), [1, 1, 1, 0, 0]);
+}
+
+#[test]
+fn who_is_not_asked_of_the_machine_tells_no_counts_of_its_packets() {
+    let [facts, _] = healthy();
+    let known = Known { machine: true, ..Known::default() };
+    let Sockets { packet_queue, packets_dropped, packets_handled, .. } = facts.beyond(&known).sockets;
+    assert_eq!((packet_queue, packets_dropped, packets_handled), (Some(1_000), 0, 0));
+}
+
 #[test]
 fn processes_that_end_before_the_next_look_are_told_by_the_time_that_no_other_took() {
     let with_user_us = |us| {
@@ -147,6 +169,7 @@ fn processes_that_end_before_the_next_look_are_told_by_the_time_that_no_other_to
     assert_eq!(faults(&first, &second), [], "the server took it");
     let [first, mut second] = with_user_us(1_900_000);
     let short_lived = Fault::ShortLived { cores: 0.99 };
+    assert_eq!(short_lived.certainty(), Certainty::Possible, "they may be the server's own");
     assert_eq!(faults(&first, &second), std::slice::from_ref(&short_lived));
     second.processes.push(HostProcess { pid: 70, name: "cc1".into(), cpu_us: 990_000, is_ours: true });
     assert_eq!(faults(&first, &second), [], "one of the server's that began meanwhile took it");

@@ -96,7 +96,7 @@ fn another_machine_is_told_at_the_run_that_came_with_it() {
     let found = of(&runs);
     let [course] = found.courses.as_slice() else { panic!("{found:?}") };
     assert_eq!(course.changes.len(), 1, "{:?}", course.changes);
-    let [told] = course.elsewhere.as_slice() else { panic!("{:?}", course.elsewhere) };
+    let [told] = course.differences.as_slice() else { panic!("{:?}", course.differences) };
     let aspects: Vec<&Aspect> = told.differences.iter().map(|difference| &difference.aspect).collect();
     assert_eq!((told.run, told.file.as_str(), aspects), (8, "8", vec![&Aspect::Kernel]));
 }
@@ -109,13 +109,14 @@ fn lower_bounds_are_no_fall() {
     let found = of(&runs);
     assert_eq!((sizes(&found), changes(&found)), (vec![12], vec![]));
     assert_eq!(found.courses[0].runs.iter().filter(|run| run.lower_bound).count(), 4);
+    assert_eq!(Followed::Throughput.known_in(&found.courses[0].runs), 8);
 }
 
 #[test]
 fn a_change_for_the_worse_is_that_of_the_load_measured_last() {
     let fell = runs(12, |number| if number < 8 { 1.0 } else { 0.8 });
     let found = of(&fell);
-    let within = |of: &History, runs| of.worse_within(runs).len();
+    let within = |of: &History, runs| of.measured_last().map_or(0, |course| course.worse_within(runs).len());
     assert_eq!((within(&found, 4), within(&found, 3)), (1, 0), "it came with the fourth from the end");
     let rose = of(&runs(12, |number| if number < 8 { 1.0 } else { 1.2 }));
     assert_eq!((changes(&rose).len(), within(&rose, 12)), (1, 0));
@@ -128,7 +129,7 @@ fn a_change_for_the_worse_is_that_of_the_load_measured_last() {
     let mut other = given(30, 1_000.0);
     other.run.load.think_time_us = 1e5;
     assert_eq!(within(&of(&[fell, vec![other]].concat()), 12), 0, "another load was measured last");
-    assert!(of(&[]).worse_within(5).is_empty());
+    assert_eq!(of(&[]).measured_last(), None);
 }
 
 #[test]
@@ -141,6 +142,7 @@ fn a_cost_that_rose_is_for_the_worse() {
         given
     };
     let found = of(&(0..12).map(one).collect::<Vec<_>>());
-    let worse: Vec<Followed> = found.worse_within(4).iter().map(|change| change.figure).collect();
+    let course = found.measured_last().expect("a course");
+    let worse: Vec<Followed> = course.worse_within(4).iter().map(|change| change.figure).collect();
     assert_eq!(worse, [Followed::CpuPerRequest]);
 }

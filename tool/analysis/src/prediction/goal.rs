@@ -92,10 +92,10 @@ impl Goal {
         of.ci.into_iter().all(|end| self.is_met(end))
     }
 
-    /// Whether more of a change is never worse for the figure, as with so many users. N*, and what is read there, may rise and
-    /// then fall: once the bottleneck is elsewhere, less work leaves only a shorter way there.
+    /// Whether more of a change is never worse for the figure, as for the maximum throughput, and with so many users. N*, and what
+    /// is read there, may rise and then fall: once the bottleneck is elsewhere, less work lowers N*.
     fn is_monotone(&self) -> bool {
-        self.users.is_some() && self.figure != GoalFigure::Users
+        self.figure == GoalFigure::Throughput || (self.users.is_some() && self.figure != GoalFigure::Users)
     }
 
     /// The figure of a solved model; `None` where it is not known.
@@ -280,6 +280,17 @@ mod tests {
             assert_eq!(first_of_some(largest, |_| false), None, "{largest}");
             assert_eq!(first(largest, |_| true), first_of_some(largest, |_| true), "{largest}");
         }
+    }
+
+    #[test]
+    fn more_of_a_change_may_be_worse_only_for_what_is_read_at_n() {
+        let is_monotone = |figure, users| Goal { figure, users, ..Goal::default() }.is_monotone();
+        let quantile = || GoalFigure::Quantile { percentile: "p99".into() };
+        let read_there = [GoalFigure::Users, GoalFigure::Mean, quantile()];
+        assert!(read_there.into_iter().all(|figure| !is_monotone(figure, None)));
+        let with_users = [GoalFigure::Throughput, GoalFigure::Mean, quantile()];
+        assert!(with_users.into_iter().all(|figure| is_monotone(figure, Some(8))));
+        assert!(is_monotone(GoalFigure::Throughput, None), "the maximum");
     }
 
     /// No sum of them wraps around.

@@ -8,7 +8,7 @@ use super::parts::Parts;
 use super::quantile::Ratios;
 use super::slowdown;
 use super::solved::{Solved, irregularity, misses};
-use super::{Caution, CurvePoint, Estimate, LimitFacts, Outlook, Question, Refusal, Sensitivity};
+use super::{Caution, CurvePoint, Estimate, GoalAnswer, LimitFacts, Outlook, Question, Refusal, Sensitivity};
 use crate::run::{Identity, Run, Words};
 use crate::statistics::at_share;
 use crate::statistics::random::Random;
@@ -219,7 +219,13 @@ const MISSES: f64 = 0.05;
 /// The farthest that a prediction was held against a changed server (`docs/predict.md`): so many times the measured throughput.
 const FAR: f64 = 4.0;
 
-pub(super) fn cautions(run: &Run, question: &Question, drawn: &Drawn, parts: &Parts) -> Vec<Caution> {
+pub(super) fn cautions(
+    run: &Run,
+    question: &Question,
+    goal: Option<&GoalAnswer>,
+    drawn: &Drawn,
+    parts: &Parts,
+) -> Vec<Caution> {
     let max = parts.throughput_max_per_s.value;
     let mut all = Vec::new();
     let after_per_s = drawn.solved.after.throughput_max_per_s();
@@ -242,7 +248,8 @@ pub(super) fn cautions(run: &Run, question: &Question, drawn: &Drawn, parts: &Pa
     if limits.first().is_some_and(|limit| matches!(limit.identity, Some(Identity::Host { .. }))) {
         all.push(Caution::SharedWithLoad);
     }
-    for caution in question.changes.iter().filter_map(|change| of_change(change, drawn)) {
+    let proposed = goal.into_iter().flat_map(|goal| &goal.options).map(|option| &option.change);
+    for caution in question.changes.iter().chain(proposed).filter_map(|change| of_change(change, drawn)) {
         // Servers of several tiers may be added where the same disks are shared.
         if !all.contains(&caution) {
             all.push(caution);

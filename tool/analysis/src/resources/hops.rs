@@ -159,6 +159,23 @@ struct Sum {
     translation_unread: bool,
 }
 
+impl Sum {
+    /// Adds what one look counted. Counts of others may be anything.
+    fn count(&mut self, hop: &Hop) {
+        let counts = [
+            (&mut self.connections, hop.connections),
+            (&mut self.opened, hop.opened),
+            (&mut self.unaccepted, hop.unaccepted),
+            (&mut self.unread, hop.unread),
+            (&mut self.held, hop.held),
+            (&mut self.unclear, hop.unclear),
+        ];
+        for (sum, count) in counts {
+            *sum = sum.saturating_add(count);
+        }
+    }
+}
+
 /// What the hops are gathered by.
 type Key = (Option<GroupKey>, Option<ServerAddress>);
 
@@ -185,15 +202,12 @@ pub(super) fn of_windows(windows: &[Vec<&Counters>]) -> Hops {
         sum.addresses.insert(hop.address.clone());
         sum.clients.extend(&hop.clients);
         sum.has_more_clients |= hop.clients.len() == CLIENTS_MAX;
-        sum.connections += hop.connections;
-        sum.opened += hop.opened;
-        sum.unaccepted += hop.unaccepted;
-        sum.unread += hop.unread;
-        sum.held += hop.held;
-        sum.unclear += hop.unclear;
+        sum.count(hop);
         sum.translation_unread |= hop.translation_unread;
     }
-    let count = (looks.len().max(1) as f64, windows.len().max(1) as f64);
+    let is_looked_at = |own: &&Vec<&Counters>| own.iter().any(|sample| sample.hops.is_some());
+    let looked_at = windows.iter().filter(is_looked_at).count();
+    let count = (looks.len().max(1) as f64, looked_at.max(1) as f64);
     let tiers = sums.into_iter().filter_map(|((server, _), sum)| mean(server, sum, count));
     let left_out = samples().map(LeftOut::of).fold(None, LeftOut::worse);
     Hops { looks: looks.len(), tiers: tiers.collect(), left_out }
@@ -213,7 +227,8 @@ fn owners<'a>(
     all.into_iter().filter_map(|(address, of)| Some((address, of.into_iter().next()?))).collect()
 }
 
-/// The mean over so many looks, made in so many windows.
+/// The mean over so many looks, made in so many windows. Windows without a look are left out, as connections opened in them were
+/// not counted.
 fn mean(server: Option<GroupKey>, sum: Sum, (looks, windows): (f64, f64)) -> Option<HopUse> {
     let connections = sum.connections as f64 / looks;
     let one_request_each = sum.opened as f64 >= (REPLACED * connections).max(1.0) * windows;
@@ -287,6 +302,15 @@ mod tests {
         assert_eq!((found.looks, app.connections, app.held, app.unclear), (4, 7.0, 3.0, 3.0));
         let as_one = of_windows(&[windows.concat()]);
         assert_eq!(as_one.tiers[0].unclear, 0.0, "four of seven were opened anew, but in twice the time");
+    }
+
+    /// Windows that no look met made it seem that too few connections were opened for each to carry one request.
+    #[test]
+    fn windows_without_a_look_do_not_say_how_many_connections_were_opened() {
+        let [seen, unseen] = [look(Some(vec![hop(81, Some(2), 0, 3, 4)])), look(None)];
+        let found = of_windows(&[vec![&seen], vec![&unseen], vec![&unseen]]);
+        let app = &found.tiers[0];
+        assert_eq!((found.looks, app.held, app.unclear), (1, 3.0, 0.0));
     }
 
     #[test]
@@ -399,6 +423,18 @@ mod tests {
         assert_eq!(of_two(seen.clone(), most([0, 2, 0])), seen.left_out);
         let lie = left_out(u64::MAX);
         assert_eq!(hops(&[&lie]).left_out.map(|seen| seen.of), Some(u64::MAX), "whatever an agent says");
+    }
+
+    #[test]
+    fn counts_that_an_observer_made_up_do_not_overflow() {
+        let counts = || {
+            let most = u64::MAX;
+            let one = hop(81, Some(2), 0, 0, most);
+            Hop { connections: most, unaccepted: most, unread: most, held: most, unclear: most, ..one }
+        };
+        let samples = [look(Some(vec![counts()])), look(Some(vec![counts()]))];
+        let tier = hops(&samples.iter().collect::<Vec<_>>()).tiers.remove(0);
+        assert_eq!((tier.replaced, tier.connections), (1.0, u64::MAX as f64 / 2.0));
     }
 
     #[test]

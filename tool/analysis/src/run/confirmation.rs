@@ -140,7 +140,7 @@ pub enum LeftAloneReason {
     Elsewhere,
     /// It has ended.
     Ended,
-    /// It started or ended processes meanwhile, so that not all of it was slowed.
+    /// It started processes meanwhile, so that not all of it was slowed.
     ProcessesChanged,
     /// The system did not allow it.
     NotAllowed,

@@ -34,7 +34,8 @@ const WEAKER_THAN_CPU_TIME: f64 = 0.05;
 /// With so many requests under way or more, on average, they queue, or the device serves them side by side.
 const SEVERAL: f64 = 1.5;
 
-/// Requests that take less than this many times as long as one by one do not queue.
+/// Requests that take less than this many times as long as one by one do not queue; of a few under way, less than the root of how
+/// many, which lies between what they take side by side and in a queue.
 const QUEUED: f64 = 1.5;
 
 /// Flushes that take this share of the time may be what is waited for. One serves all that wait for it, so how long it takes
@@ -79,7 +80,8 @@ fn of_device(curve: &Curve, at: Named<'_>) -> Option<Finding> {
     let several = in_flight >= SEVERAL;
     let sure = follows && queueing && !foreign && ours.is_some() && several;
     let flushes = mean(|disk| disk.flush)? >= FLUSHES;
-    let no_queue = if follows && queueing && several && !flushes { side_by_side(curve, at) } else { None };
+    let no_queue =
+        if follows && queueing && several && !flushes { side_by_side(curve, at, in_flight) } else { None };
     let finding = if no_queue.is_some() {
         or_workers(curve)
     } else {
@@ -112,18 +114,23 @@ fn or_workers(curve: &Curve) -> Finding {
 
 /// Evidence that requests take about as long on the plateau as under a light load that asks for one after the other: the device
 /// serves them side by side. `None` where that is not so, or not known.
-fn side_by_side(curve: &Curve, at: Named<'_>) -> Option<Seen> {
+fn side_by_side(curve: &Curve, at: Named<'_>, in_flight: f64) -> Option<Seen> {
     let low = curve.low()?;
     let light = device(low, at).filter(|disk| disk.in_flight <= ONE_BY_ONE * disk.busy)?;
     let light_us = took_us(light)?;
     let full_us = curve.plateau().filter_map(|step| took_us(device(step, at)?)).max_by(f64::total_cmp)?;
-    (full_us < QUEUED * light_us).then_some(Seen::DiskServesSeveral { users: low.users, light_us, full_us })
+    let queued_us = QUEUED.min(in_flight.sqrt()) * light_us;
+    (full_us < queued_us).then_some(Seen::DiskServesSeveral { users: low.users, light_us, full_us })
 }
 
-/// How long a read, a write or a flush took, microseconds (Little's law); `None` if there were next to none.
+/// How long a read, a write or a flush took, microseconds.
 fn took_us(disk: &DiskUse) -> Option<f64> {
-    let per_s = work(disk);
-    (per_s >= COUNTED_PER_S && disk.in_flight > 0.0).then(|| disk.in_flight / per_s * 1e6)
+    each_us(disk.in_flight, work(disk))
+}
+
+/// How long each of so many a second takes with so many under way, microseconds (Little's law); `None` if there are next to none.
+fn each_us(under_way: f64, per_s: f64) -> Option<f64> {
+    (per_s >= COUNTED_PER_S && under_way > 0.0).then(|| under_way / per_s * 1e6)
 }
 
 /// Reads, writes and flushes per second.
@@ -147,13 +154,12 @@ fn with_details(curve: &Curve, at: Named<'_>, finding: Finding, ours: Option<f64
     if refaults_per_s >= 1.0 { finding.seeing(Seen::CacheTooSmall { refaults_per_s }) } else { finding }
 }
 
-/// How long reads, writes and flushes took, by how many were under way (Little's law); `None` if there were next to none.
+/// How long reads, writes and flushes took; `None` if there were next to none.
 fn latency(curve: &Curve, at: Named<'_>) -> Option<Seen> {
     let mean = |read: fn(&DiskUse) -> f64| curve.mean(|step| device(step, at).map(read)).unwrap_or(0.0);
-    let us = |under_way: f64, per_s: f64| (per_s >= 1.0 && under_way > 0.0).then(|| under_way / per_s * 1e6);
-    let read_us = us(mean(|disk| disk.reading), mean(|disk| disk.reads_per_s));
-    let write_us = us(mean(|disk| disk.writing), mean(|disk| disk.writes_per_s));
-    let flush_us = us(mean(|disk| disk.flush), mean(|disk| disk.flushes_per_s));
+    let read_us = each_us(mean(|disk| disk.reading), mean(|disk| disk.reads_per_s));
+    let write_us = each_us(mean(|disk| disk.writing), mean(|disk| disk.writes_per_s));
+    let flush_us = each_us(mean(|disk| disk.flush), mean(|disk| disk.flushes_per_s));
     let any = [read_us, write_us, flush_us].iter().any(Option::is_some);
     any.then_some(Seen::DiskLatency { read_us, write_us, flush_us })
 }

@@ -111,8 +111,8 @@ pub(super) enum Place {
     /// In front of, or inside, these processes.
     Tier(Processes),
     /// At these processes, for one of their connections to the tier behind or for one of as many workers that use one each. The
-    /// odds say how probable either is.
-    Connections { of: Processes, odds: [f64; 2] },
+    /// shares say how probable each of the two is.
+    Connections { of: Processes, shares: [f64; 2] },
     /// Behind an address that is not observed.
     Upstream(Identity),
 }
@@ -125,7 +125,7 @@ pub(super) fn behind(curve: &Curve) -> Option<Finding> {
     let Queue { at, evidence, .. } = queue(curve)?;
     let finding = match at {
         Place::Tier(_) => return None,
-        Place::Connections { of, odds } => connection_pool(of, odds),
+        Place::Connections { of, shares } => connection_pool(of, shares),
         Place::Upstream(upstream) => Finding::new(ResourceKind::Upstream, INDIRECT).held_by(upstream),
     };
     Some(evidence.into_iter().fold(finding, Finding::seeing))
@@ -213,8 +213,7 @@ pub(super) fn elsewhere(curve: &Curve) -> f64 {
     if others(steps.many) - others(steps.few) - steps.served >= STAYS * steps.queued() {
         return 0.0;
     }
-    let looked = |step: &Step| step.usage.hops.looks >= LOOKS_MIN && step.completed > 0;
-    curve.mean(|step| looked(step).then(|| others(step))).unwrap_or(0.0)
+    curve.mean(|step| is_looked_at(&step).then(|| others(step))).unwrap_or(0.0)
 }
 
 /// How often the connections were looked at beyond N*.
@@ -419,8 +418,7 @@ impl<'a> Compared<'a> {
     /// The heaviest step that shows a queue, and a lighter one. Users who got no answer for the whole of a step, because others
     /// were let past, are missing there: then one with fewer users tells, though no fewer than saturate the server.
     fn new(curve: &'a Curve) -> Option<Self> {
-        let looked = |step: &&Step| step.usage.hops.looks >= LOOKS_MIN && step.completed > 0;
-        let steps: Vec<&Step> = curve.steps().iter().filter(looked).collect();
+        let steps: Vec<&Step> = curve.steps().iter().filter(is_looked_at).collect();
         (0..steps.len()).rev().find_map(|at| {
             let (lighter, many) = (steps.get(..at)?, *steps.get(at)?);
             let is_full = many.users >= curve.star_users();
@@ -587,8 +585,8 @@ impl<'a> Compared<'a> {
         };
         let queue = self.requests_queue(Identity::Processes(of.clone()), at);
         let evidence = [in_use, queue].into_iter().chain(self.time_per_tier()).collect();
-        let odds = connections_or_workers(self.curve, &of, hop);
-        Queue { at: Place::Connections { of, odds }, served: None, evidence }
+        let shares = connections_or_workers(self.curve, &of, hop);
+        Queue { at: Place::Connections { of, shares }, served: None, evidence }
     }
 
     fn upstream(&self, at: &GroupKey, hop: &HopUse) -> Queue {

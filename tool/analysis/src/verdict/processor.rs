@@ -2,9 +2,10 @@
 
 use super::curve::{Curve, group, host_of, set_busy};
 use super::finding::{DIRECT, Finding, INDIRECT, LIKELY};
+use super::threads::LEFT_OUT;
 use super::{io_limit, waiters, waiting};
 use crate::resources::collectors::{collects, compiles};
-use crate::resources::{FULL_THREAD, Group, ThreadUse};
+use crate::resources::{Group, ThreadUse};
 use crate::run::{
     Busy, CpuTimeEvidence, Identity, Probability, Processes, ProcessorEvidence as Seen, ResourceKind,
     TierDemand,
@@ -108,8 +109,8 @@ fn is_aside(curve: &Curve, of: &Processes) -> bool {
 fn only_runtime_is_full(group: &Group) -> bool {
     let is_runtime = |name: &str| compiles(name) || collects(name);
     let named = group.threads_by_name.iter().filter(|threads| is_runtime(&threads.name));
-    let cores: f64 = named.map(|threads| threads.cores).sum();
-    let no_other = group.full_threads <= 1 || cores >= FULL_THREAD * group.full_threads as f64;
+    let full: usize = named.map(|threads| threads.full).sum();
+    let no_other = group.full_threads <= full;
     no_other && group.busiest_thread.as_ref().is_some_and(|thread| is_runtime(&thread.name))
 }
 
@@ -233,7 +234,9 @@ fn interpreter_full(curve: &Curve, of: &Processes, peak: &Group) -> Option<Findi
         return None;
     }
     let (runnable, _) = found_runnable(curve, of);
-    let found = if runnable >= LOCK_FOUND {
+    // Samples that leave threads out may miss the one that has the lock.
+    let is_unseen = curve.group_mean(of, |group| group.threads_left_out) > LEFT_OUT;
+    let found = if is_unseen || runnable >= LOCK_FOUND {
         Finding::new(ResourceKind::SingleThread, INDIRECT)
     } else {
         or_one_core_by_chance(of)

@@ -16,11 +16,9 @@ const TOO_MANY_REQUESTS: u16 = 429;
 /// this on average, neither can be the limit.
 const IN_SERVICE: f64 = 0.7;
 
-/// A limit on how many requests are served at a time keeps a whole number of them in service, within this share of it.
+/// A limit on how many requests are served at a time keeps a whole number of them in service, within this share of it. From 12.5 on
+/// any number is that near to a whole one.
 const WHOLE: f64 = 0.04;
-
-/// So many or more are always that near to a whole number.
-const ALWAYS_WHOLE: f64 = 0.5 / WHOLE;
 
 /// Where at least this share of the failures are rejections, the others are accidents.
 const MOSTLY: f64 = 0.9;
@@ -54,9 +52,10 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
         users: curve.star_users(),
     });
     let finding = held_by(served_by(curve), finding).seeing(Seen::InService { requests: in_service });
-    let pool = held_by(served_by(curve), Finding::new(ResourceKind::WorkerPool, LIKELY));
-    let may_be_pool = full_before || (in_service >= ABOUT_ONE.end && confidence < DIRECT);
-    Some(if may_be_pool { finding.or(pool.explanation(1.0 - confidence.share())) } else { finding })
+    let may_be_at_a_time = full_before || (in_service >= IN_SERVICE && confidence < DIRECT);
+    let kind = if in_service < ABOUT_ONE.end { ResourceKind::Lock } else { ResourceKind::WorkerPool };
+    let at_a_time = held_by(served_by(curve), Finding::new(kind, LIKELY));
+    Some(if may_be_at_a_time { finding.or(at_a_time.explanation(1.0 - confidence.share())) } else { finding })
 }
 
 /// How sure it is that requests which are rejected as too many exceed a rate, by how many of the others are in service. A server
@@ -64,11 +63,10 @@ pub(super) fn rejects(curve: &Curve) -> Option<Finding> {
 fn by_number(in_service: f64) -> Probability {
     let whole = in_service.round();
     let is_whole = (in_service - whole).abs() <= WHOLE * whole;
-    match (in_service >= ABOUT_ONE.end && is_whole, in_service < ALWAYS_WHOLE) {
-        (false, _) => DIRECT,
-        (true, true) => LIKELY,
-        // That says nothing of so many, and limits on a rate are more often said so.
-        (true, false) => INDIRECT,
+    match (in_service < IN_SERVICE, is_whole) {
+        (true, _) => DIRECT,
+        (false, true) => LIKELY,
+        (false, false) => INDIRECT,
     }
 }
 
@@ -103,8 +101,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_number_in_service_may_be_that_of_a_pool() {
+    fn a_whole_number_in_service_may_be_that_of_a_lock_or_a_pool() {
         let sure = [0.4, 1.0, 4.1, 4.4, 8.0, 40.3].map(by_number);
-        assert_eq!(sure, [DIRECT, DIRECT, LIKELY, DIRECT, LIKELY, INDIRECT]);
+        assert_eq!(sure, [DIRECT, LIKELY, LIKELY, INDIRECT, LIKELY, LIKELY]);
     }
 }

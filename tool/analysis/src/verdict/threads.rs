@@ -12,7 +12,7 @@ use crate::thresholds::LISTED;
 const BETTER_PART: f64 = 0.5;
 
 /// With more of its threads left out of a sample, missing CPU time may be theirs.
-const LEFT_OUT: f64 = 0.02;
+pub(super) const LEFT_OUT: f64 = 0.02;
 
 /// Adds which threads the holder's CPU time was spent in, where CPU time is what it lacks.
 pub(super) fn with_names(curve: &Curve, mut finding: Finding) -> Finding {

@@ -28,8 +28,8 @@ const TABLE_FULL: f64 = 0.95;
 const MEMORY_PRESSURE: f64 = 0.2;
 const SWAPPED_IN_PER_S: f64 = 100.0;
 
-/// Tiers that wait for memory need so many pages a second from a disk, and so many for each request; fewer are what a neighbour
-/// that swaps takes from them. For each request it may be fewer where some thread of theirs waits for a disk most of the time.
+/// Tiers that wait for memory read at least so many pages a second, and so many for each request, from a disk. Fewer are what a
+/// swapping neighbour takes from them. Fewer for each request suffice where a thread of theirs mostly waits for a disk.
 const FAULTS_PER_S: f64 = 10.0;
 const FAULTS_PER_REQUEST: f64 = 0.1;
 

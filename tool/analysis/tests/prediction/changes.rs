@@ -314,6 +314,23 @@ fn added_servers_bring_no_disk_that_other_tiers_use_too() {
     assert!(predicted(&stopped_by_a_disk(true), &more, 8).cautions.contains(&named));
 }
 
+#[test]
+fn servers_that_a_goal_proposes_share_devices_as_those_that_were_asked_for_do() {
+    let shown = |identity, demand_us, capacity| Shown { identity, demand_us, capacity, bits_per_s: None };
+    let disk = Identity::Disk { name: "sda".into(), on: None };
+    let all = [shown(disk, 1e3, 1.0), cpu(5e3, 2.0), shown(Identity::Processes(database()), 100.0, 2.0)];
+    let stations = [queue(2, Time::Constant(5e3)), queue(1, Time::Constant(1e3))];
+    let stops = stops(ResourceKind::Cpu, Identity::Processes(app()), None);
+    let run = sweep(&system(NONE, MANY, &[], &stations), &[1, 2, 4, 8], &all, &stops);
+    let goal = Goal { text: "throughput>=600".into(), value: 600.0, ..Goal::default() };
+    let question = Question { goal: Some(goal), seed: 1, ..Question::default() };
+    let found = predict(&run, &question, "1").expect("an answer");
+    let options = &found.goal.as_ref().expect("a goal").options;
+    assert!(options.iter().any(|option| matches!(option.change, Change::AddServer { .. })), "{options:?}");
+    let named = Caution::SharedDevices { demands: vec!["sda.disk".into()] };
+    assert!(found.cautions.contains(&named), "{:?}", found.cautions);
+}
+
 /// By hand, of constant times: 100 ms on four processors, 10 ms on one thread and 200 elsewhere have an N* of 12. With 60 % less
 /// work on the processors both stop the server at 100 requests a second, and N* is 24; with 90 % less it is 21.
 #[test]

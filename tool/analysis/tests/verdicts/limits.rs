@@ -75,6 +75,29 @@ fn a_disk_that_serves_all_workers_side_by_side_is_not_surely_the_limit() {
     assert!(says(&found, "it serves so many side by side"), "{bottleneck:?}");
 }
 
+/// Where hardly more than one read and a half are under way, they take that many times as long if they queue: a little less was
+/// taken for reads that are served side by side.
+#[test]
+fn a_disk_with_a_short_queue_is_the_disk() {
+    let files = server("files").threads(8).disk_share(1.0).state(ThreadState::Disk);
+    let disk = Platter { demand_us: 4_000.0, ..Platter::default() };
+    let lab = sweep().tier(files).delay_us(4_000.0).disk(disk);
+    let mut steps = lab.observed();
+    for observed in &mut steps {
+        let under_way = match observed.step.users {
+            1 => 0.58,
+            2 => 1.0,
+            _ => 1.65,
+        };
+        for (number, sample) in observed.counters.iter_mut().enumerate() {
+            sample.disks[0].weighted_us = 5_000_000 + (under_way * 250_000.0 * number as f64) as u64;
+        }
+    }
+    let found = conclude(&steps, &lab.context);
+    assert_eq!(found.verdict.bottleneck.kind, ResourceKind::Disk, "{found:#?}");
+    assert_eq!(sure(&found), Sure::Direct, "{found:#?}");
+}
+
 #[test]
 fn a_disk_that_serves_several_at_a_time_and_lets_the_others_wait_is_the_disk() {
     let disk = Platter { demand_us: 4_000.0, at_once: 4, ..Platter::default() };

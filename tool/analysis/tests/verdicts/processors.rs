@@ -478,6 +478,24 @@ fn threads_that_collect_beside_workers_are_not_what_requests_wait_for() {
     assert_eq!(kind(&one_works), ResourceKind::SingleThread, "{one_works:#?}");
 }
 
+/// The little that several collectors did was counted as a second full thread of theirs, and the one that worked was left out.
+#[test]
+fn a_full_thread_that_works_beside_many_that_collect_is_what_requests_wait_for() {
+    let java = server("java").demand_us(1_500.0).threads(4).cpus(&[0, 1, 2, 4, 5, 6]);
+    let lab = sweep().cores(8).tier(java).pool(4, 5_000.0);
+    let mut observed = lab.observed();
+    let mut add = |name, cpu, share: f64| {
+        add_thread(&mut observed, name, cpu, |users| share * (f64::from(users) / 4.0).min(1.0));
+    };
+    add("G1 Conc#0", 4, 1.0);
+    add("worker", 5, 0.95);
+    for (name, cpu) in [("GC Thread#0", 0), ("GC Thread#1", 1), ("GC Thread#2", 2), ("GC Thread#3", 6)] {
+        add(name, cpu, 0.3);
+    }
+    let found = conclude(&observed, &lab.context);
+    assert_eq!(kind(&found), ResourceKind::SingleThread, "{found:#?}");
+}
+
 #[test]
 fn stolen_time_is_not_counted_as_room() {
     let lab = sweep().tier(server("nginx").cpus(&[0])).steal(0.3);

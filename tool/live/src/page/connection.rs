@@ -15,9 +15,6 @@ use super::{
 };
 use crate::shared::Outcome;
 
-/// The longest that a client may take to ask, or to take what it asked for.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// What every response says: nothing of it is kept, framed, or taken for something else, and its address goes nowhere.
 const EVERYWHERE: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n\
                           Referrer-Policy: same-origin\r\nConnection: close\r\n";
@@ -28,7 +25,7 @@ const REPORT_POLICY: &str =
 
 /// Reads one request and answers it.
 pub(super) fn answer(site: &Site, mut stream: TcpStream) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(site.patience))?;
     stream.set_nodelay(true)?;
     let wanted = match ask(site, &mut stream)? {
         Ok(wanted) => wanted,
@@ -68,7 +65,7 @@ fn ask(site: &Site, stream: &mut TcpStream) -> io::Result<Result<Wanted, Refused
             Ok(None) => {}
             Err(error) => return Err(io::Error::other(error)),
         }
-        let left = PATIENCE.saturating_sub(begun.elapsed());
+        let left = site.patience.saturating_sub(begun.elapsed());
         // Zero would be no limit at all.
         stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
         let read = stream.read(&mut part)?;

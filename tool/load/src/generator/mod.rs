@@ -153,8 +153,8 @@ impl Generator {
     }
 
     /// Begins now, with the users, think time and rate set last: without end, or until every user or all together have made
-    /// a number of requests. For whoever takes ticks with [`Generator::poll`]. Returns when it took effect, microseconds of
-    /// the monotonic clock.
+    /// a number of requests. For whoever takes ticks with [`Generator::poll`]. Returns when it took effect on the last thread,
+    /// microseconds of the monotonic clock.
     ///
     /// # Errors
     /// A thread ended unexpectedly, or `stop` is a number of requests per user in an open loop.
@@ -166,7 +166,7 @@ impl Generator {
         let counted = !matches!(allowance, Allowance::Unlimited);
         let applied = self.begin(allowance)?;
         self.skip_to = if counted { applied.first_slice } else { applied.last_slice + 1 };
-        Ok(applied.at_ns / 1_000)
+        Ok(applied.last_ns / 1_000)
     }
 
     /// Waits a moment, and returns the ticks that have come since the last call.
@@ -224,7 +224,7 @@ impl Generator {
         // Nobody was at work before, so the slice in which the run started counts from there on.
         self.skip_to = applied.first_slice;
         let (ticks, end_ns) = self.until_finished(interrupt)?;
-        Ok(trim(ticks, applied.at_ns / 1_000, end_ns.map(|ns| ns.div_ceil(1_000))))
+        Ok(trim(ticks, applied.first_ns / 1_000, end_ns.map(|ns| ns.div_ceil(1_000))))
     }
 
     /// How many requests may be made until a load stops.
@@ -274,14 +274,12 @@ impl Generator {
             let allowance = allowance.clone();
             thread.send(Command::Run(Assignment { users, think, rate_per_s, allowance, number }));
         }
-        let mut applied = Applied { first_slice: u64::MAX, last_slice: 0, at_ns: u64::MAX };
+        let mut applied = Applied::by_none();
         let mut waiting = self.threads.len();
         while waiting > 0 {
             if let Some(Notice::Applied { slice, at_ns }) = self.receive()? {
                 waiting -= 1;
-                applied.first_slice = applied.first_slice.min(slice);
-                applied.last_slice = applied.last_slice.max(slice);
-                applied.at_ns = applied.at_ns.min(at_ns);
+                applied.add(slice, at_ns);
             }
         }
         Ok(applied)
@@ -358,7 +356,22 @@ pub fn stalled_us(ticks: &[Tick]) -> u64 {
 struct Applied {
     first_slice: u64,
     last_slice: u64,
-    at_ns: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Applied {
+    fn by_none() -> Self {
+        Self { first_slice: u64::MAX, last_slice: 0, first_ns: u64::MAX, last_ns: 0 }
+    }
+
+    /// Adds a thread.
+    fn add(&mut self, slice: u64, at_ns: u64) {
+        self.first_slice = self.first_slice.min(slice);
+        self.last_slice = self.last_slice.max(slice);
+        self.first_ns = self.first_ns.min(at_ns);
+        self.last_ns = self.last_ns.max(at_ns);
+    }
 }
 
 fn end_of(tick: &Tick) -> u64 {
@@ -398,5 +411,21 @@ fn check(plan: &Plan) -> Result<(), LoadError> {
             Err(LoadError::Plan("its rate is not a positive number"))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread with many users to make told later than the others, and when these began was told.
+    #[test]
+    fn a_load_has_begun_once_the_last_thread_has() {
+        let mut applied = Applied::by_none();
+        for (slice, at_ns) in [(7, 140_000_100), (9, 199_000_000), (8, 160_000_000)] {
+            applied.add(slice, at_ns);
+        }
+        assert_eq!((applied.first_slice, applied.last_slice), (7, 9));
+        assert_eq!((applied.first_ns, applied.last_ns), (140_000_100, 199_000_000));
     }
 }

@@ -31,7 +31,7 @@ impl RequestTotal {
     /// Requests that the server refused and so did not carry out: those with a status of 400 to 499.
     #[must_use]
     pub fn refused(&self) -> u64 {
-        self.unexpected_statuses.range(400..500).map(|(_, count)| count).sum()
+        self.unexpected_statuses.range(400..500).fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
     /// Requests that the server may or may not have carried out: those without a response, and those with an unexpected
@@ -41,20 +41,25 @@ impl RequestTotal {
         self.begun.saturating_sub(self.completed).saturating_sub(self.refused())
     }
 
-    /// Adds what was counted elsewhere of the same kind of request.
+    /// Adds what was counted elsewhere of the same kind of request. Counts of others may be anything.
     pub fn add(&mut self, other: &RequestTotal) {
-        self.begun += other.begun;
-        self.completed += other.completed;
-        self.replaced += other.replaced;
-        self.nothing_to_keep += other.nothing_to_keep;
+        add(&mut self.begun, other.begun);
+        add(&mut self.completed, other.completed);
+        add(&mut self.replaced, other.replaced);
+        add(&mut self.nothing_to_keep, other.nothing_to_keep);
         for (status, count) in &other.unexpected_statuses {
-            *self.unexpected_statuses.entry(*status).or_default() += count;
+            add(self.unexpected_statuses.entry(*status).or_default(), *count);
         }
     }
 }
 
+fn add(sum: &mut u64, count: u64) {
+    *sum = sum.saturating_add(count);
+}
+
 /// Returns totals of zero for every kind of request in the scenario.
-pub(crate) fn totals(scenario: &Scenario) -> Vec<RequestTotal> {
+#[must_use]
+pub fn totals(scenario: &Scenario) -> Vec<RequestTotal> {
     let all: f64 = scenario.requests.iter().map(|request| f64::from(request.weight)).sum();
     let total = |request: &Request| RequestTotal {
         name: request.name.clone(),
@@ -63,4 +68,25 @@ pub(crate) fn totals(scenario: &Scenario) -> Vec<RequestTotal> {
         ..RequestTotal::default()
     };
     scenario.requests.iter().map(total).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_that_a_stranger_made_up_do_not_overflow() {
+        let most = RequestTotal {
+            begun: u64::MAX,
+            completed: u64::MAX,
+            replaced: u64::MAX,
+            nothing_to_keep: u64::MAX,
+            unexpected_statuses: [(404, u64::MAX), (429, u64::MAX)].into(),
+            ..RequestTotal::default()
+        };
+        let mut all = most.clone();
+        all.add(&most);
+        assert_eq!(all, most);
+        assert_eq!((all.refused(), all.uncertain()), (u64::MAX, 0));
+    }
 }

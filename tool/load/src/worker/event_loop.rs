@@ -94,11 +94,12 @@ impl Worker {
     }
 
     fn apply(&mut self, assignment: Assignment) {
+        let (number, count) = (assignment.number, self.share.of_users(assignment.users));
+        // Making many users takes time, and none of them begins before all are there.
+        self.add_users(count);
         let at_ns = now_ns();
         self.exchanges.recorder.roll(at_ns);
-        let (number, count) = (assignment.number, self.share.of_users(assignment.users));
         self.scheduler.restart(assignment, at_ns);
-        self.add_users(count);
         let some_leave = self.users.iter().skip(count).any(|user| user.phase != Phase::Absent);
         for user in &mut self.users {
             if some_leave {

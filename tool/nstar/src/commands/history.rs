@@ -36,8 +36,12 @@ pub(super) fn run(flags: &History) -> Result<Exit, Failure> {
 
 /// Says what became worse lately, and how the command ends.
 fn exit_of(found: &history::History, flags: &History) -> Exit {
-    let worse = flags.fail_on_change.map(|runs| found.worse_within(runs)).unwrap_or_default();
-    worse.iter().for_each(|change| exit::warn(report::history::change(change)));
+    let (Some(runs), Some(course)) = (flags.fail_on_change, found.measured_last()) else { return Exit::Done };
+    if let Some(why) = report::history::unjudged(course) {
+        exit::warn(format!("--fail-on-change finds no fall of throughput yet: {why}"));
+    }
+    let worse = course.worse_within(runs);
+    report::history::changes(course, &worse).iter().for_each(exit::warn);
     if worse.is_empty() { Exit::Done } else { Exit::GateBreached }
 }
 

@@ -9,6 +9,21 @@ use crate::{
 /// The manifests, with names in double braces where something is to be filled in.
 const MANIFESTS: &str = include_str!("kubernetes/manifests.yaml");
 
+/// Who may call the bus, where that is in the namespace.
+const BUS_POLICY: &str = include_str!("kubernetes/bus.yaml");
+
+/// The pods of the bus, where that is in the namespace: its chart has them so.
+const TO_BUS: &str = "to:
+        - podSelector:
+            matchLabels:
+              app.kubernetes.io/name: nats
+      ";
+
+/// A warning about a bus that wants nothing to be shown.
+const OPEN_BUS: &str = "
+# These machines show nothing to the bus. Whoever else can call it can have them send requests to anything they reach, and
+# read what is sent: keep it from others with --nats-secret or --nats-tls-secret.";
+
 /// The longest name of a namespace or a secret.
 const NAME_BYTES_MAX: usize = 63;
 
@@ -42,7 +57,13 @@ fn manifests(flags: &Kubernetes) -> Result<String, Failure> {
     // The groups of the node, which bound what a container may use.
     let cgroup_mount = "{name: cgroups, mountPath: /sys/fs/cgroup, readOnly: true}".to_owned();
     let cgroup_volume = "{name: cgroups, hostPath: {path: /sys/fs/cgroup, type: Directory}}".to_owned();
+    let (to_bus, bus_policy) = match flags.nats {
+        Some(_) => (String::new(), String::new()),
+        None => (TO_BUS.to_owned(), format!("\n{}", BUS_POLICY.trim_end())),
+    };
     let filled = [
+        ("to_bus", to_bus),
+        ("bus_policy", bus_policy),
         ("namespace", namespace.clone()),
         ("image", quoted(&flags.image)),
         ("generators", flags.generators.to_string()),
@@ -101,10 +122,10 @@ impl<'a> Secret<'a> {
     }
 }
 
-/// Comments that say how secrets are made; nothing where there are none.
+/// Comments that say how secrets are made, or warn where there are none.
 fn creation(secrets: &[Secret<'_>], namespace: &str) -> String {
     if secrets.is_empty() {
-        return String::new();
+        return OPEN_BUS.to_owned();
     }
     let mut text = "\n# The machines wait until the namespace has what they show to the bus:".to_owned();
     for secret in secrets {

@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     process::{Child, Command, Stdio},
     sync::atomic::Ordering,
     thread,
@@ -13,13 +13,17 @@ use analysis::{
     contrast::{Given, Point},
     run::Run,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
+};
 use sweep::sweep::{SweepPlan, sweep};
 
 use super::measure;
 use crate::{
     ci::CiReport,
-    exit::{Exit, Failure},
+    exit::{self, Exit, Failure},
     flags::Sweep,
     interrupt::Interrupt,
     output::{self, Files},
@@ -31,6 +35,9 @@ const RESTART_MAX: Duration = Duration::from_secs(300);
 
 /// How often is looked whether it did.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// The longest that what is ended may take to put things in order.
+const IN_ORDER: Duration = Duration::from_secs(2);
 
 /// Sweeps as often as was asked, each time into a file of its own.
 pub(super) fn run(
@@ -122,16 +129,64 @@ fn restart(command: &str, interrupt: &Interrupt) -> Result<(), Failure> {
     }
 }
 
-/// Ends a command and all that it started and that runs below it, such as a server that would keep the port. What has left it,
-/// as daemons do, stays. The command is in nstar's own group of processes, and not in one that could be killed as a whole: in the
-/// background of a terminal, `sudo` cannot ask for a password.
+/// Ends a command and all that it started and that runs below it, such as a server that would keep the port; first they are told
+/// to end, so that they can put things in order. What has left it, as daemons do, stays. The command is in nstar's own group of
+/// processes, and not in one that could be killed as a whole: in the background of a terminal, `sudo` cannot ask for a password.
 fn end(child: &mut Child) {
-    // Children before their parents, which are stopped and so reap none: no number is another process's meanwhile.
-    for pid in stopped(Pid::from_child(child)).into_iter().rev() {
-        // It may have ended meanwhile, or run as somebody else.
-        let _ = kill_process(pid, Signal::KILL);
+    let root = Pid::from_child(child);
+    let all: Vec<Started> = stopped(root).into_iter().map(Started::held).collect();
+    // All are told before any goes on, so that none takes the next step of a script.
+    for signal in [Signal::TERM, Signal::CONT] {
+        for one in &all {
+            // It may have ended meanwhile, or run as somebody else.
+            let _ = one.send(signal);
+        }
     }
-    let _ = child.wait();
+    let deadline = Instant::now() + IN_ORDER;
+    let left = all.iter().filter(|one| !one.ends_before(deadline)).flat_map(|one| stopped(one.pid));
+    let left: Vec<Started> = left.map(Started::held).collect();
+    let mut refused = Vec::new();
+    // Children before their parents.
+    for one in left.iter().rev() {
+        if one.send(Signal::KILL) == Err(Errno::PERM) && !refused.contains(&one.pid) {
+            exit::warn(format!("--restart: process {} runs as another user and goes on", one.pid));
+            refused.push(one.pid);
+        }
+    }
+    if !refused.contains(&root) {
+        let _ = child.wait();
+    }
+}
+
+/// A process that a command started.
+struct Started {
+    pid: Pid,
+    /// Stands for it, also where its number has become another's. `None` where it has ended, and where the kernel has no handles.
+    handle: Option<OwnedFd>,
+}
+
+impl Started {
+    /// Of a process that is stopped, as its parent is, so that nobody reaps it meanwhile.
+    fn held(pid: Pid) -> Self {
+        let handle = pidfd_open(pid, PidfdFlags::empty());
+        if handle.as_ref().is_err_and(|error| *error != Errno::SRCH) {
+            // It may not go on without one: its number could become another's.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        Self { pid, handle: handle.ok() }
+    }
+
+    fn send(&self, signal: Signal) -> Result<(), Errno> {
+        self.handle.as_ref().map_or(Ok(()), |handle| pidfd_send_signal(handle, signal))
+    }
+
+    /// Waits until it has ended. `false` where it has not by then.
+    fn ends_before(&self, deadline: Instant) -> bool {
+        let Some(handle) = &self.handle else { return true };
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now()));
+        let ended = left.map(|left| poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&left)));
+        matches!(ended, Ok(Ok(1..)))
+    }
 }
 
 /// Stops a process and its descendants, so that they start no more, and returns them, each before its children.

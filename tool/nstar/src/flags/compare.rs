@@ -51,13 +51,13 @@ pub struct History {
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
     /// Exit 3 if, of the load that was measured last, throughput fell or CPU time per request rose with one of the last RUNS runs
-    /// (5 if no number is given), and stayed so
+    /// (10 if no number is given), and stayed so
     #[arg(
         long,
         value_name = "RUNS",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "5",
+        default_missing_value = "10",
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub fail_on_change: Option<u32>,

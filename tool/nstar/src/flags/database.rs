@@ -52,7 +52,7 @@ impl DatabaseLogin {
 pub(super) fn read_password_file(path: &Path) -> Result<String, Failure> {
     let password = read_password(path).map_err(Failure::usage)?;
     let (shown, about) = (path.display(), fs::metadata(path).ok());
-    if about.as_ref().is_some_and(|about| !is_trusted(about.uid())) {
+    if about.as_ref().is_some_and(|about| !is_trusted_owner(about.uid())) {
         return Err(Failure::usage(format!(
             "the password in {shown} belongs to another user, who may change it; \
              run `chown {} {shown}`, or name another file",
@@ -68,8 +68,8 @@ pub(super) fn read_password_file(path: &Path) -> Result<String, Failure> {
     Ok(password)
 }
 
-/// Whether a file of this user may say what is kept secret: this user, root, and who became root by sudo.
-fn is_trusted(owner: u32) -> bool {
+/// Whether a file that this user owns may decide what this process does: this user, root, and who became root by sudo.
+pub fn is_trusted_owner(owner: u32) -> bool {
     let user = geteuid();
     let before = env::var("SUDO_UID").ok().and_then(|text| text.parse().ok()).filter(|_| user.is_root());
     owner == user.as_raw() || owner == 0 || Some(owner) == before

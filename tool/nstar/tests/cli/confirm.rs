@@ -61,8 +61,8 @@ fn throughput_follows_the_tier_that_requests_queue_at() {
             eprintln!("not yet: {}", run["confirmation"]);
             continue;
         };
-        // Where the machine is busy the intervals are wide; whatever is said holds. That a tier is told by them at all is tested in
-        // virtual time, beside the module of the sweep that slows them.
+        // Where the machine is busy the intervals are wide; whatever is said holds. `sweep::confirm` tests in virtual time that
+        // intervals do name a tier.
         let said = run["confirmation"]["answer"]["kind"].as_str().expect("an answer");
         if ["confirmed", "found", "elsewhere"].contains(&said) {
             assert!(behind > ahead, "{outcome}");

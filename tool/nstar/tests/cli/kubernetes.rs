@@ -24,7 +24,8 @@ fn manifests_are_what_the_api_knows_and_ask_for_no_more_than_is_needed() {
     let place = Place::beside_others();
     let manifests = printed(&place, &["--namespace", "load"]);
     let kinds: Vec<_> = manifests.iter().map(|one| one["kind"].as_str().expect("a kind")).collect();
-    assert_eq!(kinds, ["Namespace", "Job", "DaemonSet", "NetworkPolicy", "NetworkPolicy"]);
+    let policies = ["NetworkPolicy"; 3];
+    assert_eq!(kinds, [&["Namespace", "Job", "DaemonSet"][..], &policies].concat());
     let [_, job, daemons, ..] = &manifests[..] else { panic!("{kinds:?}") };
     let spec = &job["spec"];
     assert_eq!((&spec["completionMode"], &spec["parallelism"]), (&json!("Indexed"), &json!(12)));
@@ -70,6 +71,42 @@ fn credentials_come_from_a_secret_and_nothing_slips_into_the_manifests() {
     }
     let words = ["fleet", "kubernetes", "--generators", "1", "--image", "a b\n- evil"];
     place.nstar(words).run().exits(2).complains("--image");
+}
+
+/// Without credentials the bus would obey every pod of the cluster.
+#[test]
+fn a_bus_in_the_namespace_is_called_by_the_machines_of_the_fleet_alone() {
+    let place = Place::beside_others();
+    let manifests = printed(&place, &["--namespace", "load"]);
+    let of = |name: &str| {
+        let is_it = |one: &&Value| one["kind"] == "NetworkPolicy" && one["metadata"]["name"] == name;
+        let found = manifests.iter().find(is_it);
+        found.unwrap_or_else(|| panic!("no {name}: {manifests:?}"))["spec"].clone()
+    };
+    let pods = |label: &str, value: &str| json!({"podSelector": {"matchLabels": {label: value}}});
+    let bus = pods("app.kubernetes.io/name", "nats");
+    let ports = json!([{"port": 4222, "protocol": "TCP"}]);
+    let policy = of("nstar-bus");
+    assert_eq!(policy["podSelector"], bus["podSelector"]);
+    assert_eq!(policy["policyTypes"], json!(["Ingress"]));
+    let fleet = json!({"from": [pods("app.kubernetes.io/part-of", "nstar")], "ports": ports});
+    assert_eq!(list(&policy["ingress"]), [fleet, json!({"from": [bus.clone()]})]);
+    let egress = of("nstar-observers")["egress"].clone();
+    let [to_bus, names] = list(&egress) else { panic!("{egress}") };
+    assert_eq!(to_bus, &json!({"to": [bus], "ports": ports}));
+    assert_eq!(names["ports"][0], json!({"port": 53, "protocol": "UDP"}));
+
+    let elsewhere = printed(&place, &["--nats", "nats://bus.example:7"]);
+    let text = Value::from(elsewhere).to_string();
+    assert!(!text.contains("nstar-bus") && !text.contains(r#""to":"#), "{text}");
+}
+
+#[test]
+fn a_bus_that_asks_for_nothing_is_warned_of() {
+    let place = Place::beside_others();
+    let warns = |more: &[&str]| kubernetes(&place, more).exits(0).stdout.contains("show nothing to the bus");
+    assert!(warns(&[]) && warns(&["--nats", "nats://bus.example"]));
+    assert!(!warns(&["--nats-secret", "login"]) && !warns(&["--nats-tls-secret", "bus"]));
 }
 
 fn list(of: &Value) -> &[Value] {

@@ -1,8 +1,8 @@
 //! Keeps the samples of a long run few: each time they have become many, every second one is dropped, and from then on samples
 //! are taken half as often. So those that are left are spread evenly over the run, as averages over them have to be.
 //!
-//! Rates are differences between counters that only grow, so they lose nothing with a sample in the middle. Only what a process
-//! used that ended right after such a sample would be lost with it, and is counted on.
+//! Rates are differences between counters that only grow, so they lose nothing with a sample in the middle. A process that ends
+//! right after a dropped sample would lose the CPU time that only that sample shows, so it is carried over to the next sample.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,14 @@ use analysis::counters::{Counters, Process};
 /// Samples are dropped when there are more: at four a second, those of a quarter of an hour.
 const SAMPLES_MAX: usize = 4_000;
 
+/// Samples are dropped too when there are more threads in all of them: they take about 0.1 GB then.
+const THREADS_MAX: usize = 1_000_000;
+
 /// Samples are taken half as often no more than so many times.
 const TIMES_MAX: u32 = 16;
+
+/// Of more processes whose CPU time is carried over, those that have ended are forgotten.
+const CARRIED_MAX: usize = 1 << 16;
 
 /// What names a process for good: its number and when it started.
 type ProcessKey = (u32, u64);
@@ -22,26 +28,63 @@ type Carried = BTreeMap<ProcessKey, u64>;
 
 /// What is to be known of samples that were dropped, and of those that may not be.
 #[derive(Debug, Default)]
-pub(super) struct Thinning {
+pub struct Thinning {
     /// When the samples at borders of measurements were taken, which are never dropped.
     borders: BTreeSet<u64>,
     /// How often every second sample was dropped.
     times: u32,
-    /// So many samples may be kept if that is more than [`SAMPLES_MAX`]: those that may not be dropped are no reason to try anew.
+    /// The limit where samples that must be kept exceed [`SAMPLES_MAX`], so that not every sample thins again.
     most: usize,
+    /// How many threads there are in all samples.
+    threads: usize,
+    /// The limit for these where samples that must be kept exceed [`THREADS_MAX`].
+    most_threads: usize,
     /// CPU time that only dropped samples tell of.
     carried: Carried,
+    /// How many samples were dropped since the last that was kept, of those that come as often as before.
+    skipped: u32,
 }
 
 impl Thinning {
-    /// Adds a sample, and drops every second one if there are too many by then.
-    pub(super) fn add(&mut self, samples: &mut Vec<Counters>, mut sample: Counters, is_border: bool) {
+    /// Adds a sample, and drops every second one if there are too many by then. One at a border of a measurement is never dropped.
+    pub fn add(&mut self, samples: &mut Vec<Counters>, mut sample: Counters, is_border: bool) {
         if is_border {
             self.borders.insert(sample.at_us);
         }
         add_carried(&self.carried, &mut sample);
+        self.push(samples, sample);
+    }
+
+    /// Adds a sample of somebody who goes on taking them as often as before. Where they are to be further apart by now, the one
+    /// before it is dropped.
+    pub fn add_unpaced(&mut self, samples: &mut Vec<Counters>, mut sample: Counters, is_border: bool) {
+        if is_border {
+            self.borders.insert(sample.at_us);
+        }
+        add_carried(&self.carried, &mut sample);
+        if let [.., before, last] = samples.as_slice()
+            && self.skipped + 1 < self.stretch()
+            && self.may_be_dropped(last, before)
+        {
+            carry_over((before, last), &mut sample, &mut self.carried);
+            self.threads = self.threads.saturating_sub(threads(last));
+            samples.pop();
+            self.skipped += 1;
+        } else {
+            self.skipped = 0;
+        }
+        self.push(samples, sample);
+    }
+
+    fn push(&mut self, samples: &mut Vec<Counters>, sample: Counters) {
+        if self.carried.len() > CARRIED_MAX {
+            let alive: BTreeSet<ProcessKey> = sample.processes.iter().map(key).collect();
+            self.carried.retain(|process, _| alive.contains(process));
+        }
+        self.threads += threads(&sample);
         samples.push(sample);
-        if samples.len() > SAMPLES_MAX.max(self.most) {
+        let is_large = self.threads > THREADS_MAX.max(self.most_threads);
+        if is_large || samples.len() > SAMPLES_MAX.max(self.most) {
             self.thin(samples);
         }
     }
@@ -53,12 +96,13 @@ impl Thinning {
     }
 
     /// How many times as long as asked for the time between two samples is by now.
-    pub(super) fn stretch(&self) -> u32 {
+    #[must_use]
+    pub fn stretch(&self) -> u32 {
         1 << self.times.min(TIMES_MAX)
     }
 
     /// Drops every second sample, but never the last.
-    fn thin(&mut self, samples: &mut Vec<Counters>) {
+    pub fn thin(&mut self, samples: &mut Vec<Counters>) {
         let mut kept: Vec<Counters> = Vec::with_capacity(SAMPLES_MAX);
         let mut carried = Carried::new();
         let mut dropped: Option<Counters> = None;
@@ -79,6 +123,8 @@ impl Thinning {
         *samples = kept;
         self.times = self.times.saturating_add(1);
         self.most = samples.len() + SAMPLES_MAX / 2;
+        self.threads = samples.iter().map(threads).sum();
+        self.most_threads = self.threads + THREADS_MAX / 2;
         for (process, used_us) in carried {
             *self.carried.entry(process).or_default() += used_us;
         }
@@ -95,6 +141,11 @@ impl Thinning {
     }
 }
 
+/// How many threads of all processes a sample holds.
+fn threads(sample: &Counters) -> usize {
+    sample.processes.iter().map(|process| process.threads.len()).sum()
+}
+
 fn add_carried(carried: &Carried, sample: &mut Counters) {
     for process in &mut sample.processes {
         if let Some(more_us) = carried.get(&key(process)) {
@@ -107,6 +158,10 @@ fn add_carried(carried: &Carried, sample: &mut Counters) {
 /// what samples told of a process while it lived. So that is added there, in the sample after it and in all later ones, to the
 /// eldest process of the same group.
 fn carry_over((before, dropped): (&Counters, &Counters), after: &mut Counters, carried: &mut Carried) {
+    // Nearly always none has ended. This is done while the samples are locked.
+    if dropped.processes.iter().map(key).eq(after.processes.iter().map(key)) {
+        return;
+    }
     let known: BTreeMap<ProcessKey, &Process> =
         before.processes.iter().map(|process| (key(process), process)).collect();
     let newest = before.processes.iter().map(|process| process.started_ticks).max().unwrap_or(u64::MAX);
@@ -139,6 +194,7 @@ fn cpu_us(process: &Process) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use analysis::counters::Thread;
     use analysis::resources::usage;
 
     use super::*;
@@ -175,6 +231,42 @@ mod tests {
         assert_eq!((samples[0].at_us, used_ms(&samples)), (0, samples[samples.len() - 1].at_us / 2_000));
     }
 
+    /// Nobody tells the one who samples to do so less often.
+    #[test]
+    fn samples_that_go_on_coming_as_often_as_before_are_spread_evenly_too() {
+        const HOURS_US: u64 = 8 * 3_600_000_000;
+        let (mut thinning, mut samples) = (Thinning::default(), Vec::new());
+        for at_us in (0..=HOURS_US).step_by(250_000) {
+            thinning.add_unpaced(&mut samples, sample(at_us, vec![process(10, at_us / 2)]), at_us == 500_000);
+            assert!(samples.len() <= SAMPLES_MAX + 8, "{}", samples.len());
+            assert_eq!(samples[samples.len() - 1].at_us, at_us, "the last is there");
+        }
+        let mean_us = samples.iter().map(|sample| sample.at_us as f64).sum::<f64>() / samples.len() as f64;
+        assert!((mean_us / HOURS_US as f64 - 0.5).abs() < 0.02, "{mean_us}");
+        assert!(samples.len() > SAMPLES_MAX / 3, "{}", samples.len());
+        assert!(samples.iter().any(|sample| sample.at_us == 500_000), "a border is kept");
+        assert_eq!((samples[0].at_us, used_ms(&samples)), (0, HOURS_US / 2_000));
+    }
+
+    #[test]
+    fn what_a_child_used_that_only_a_skipped_sample_tells_of_is_not_lost() {
+        let forked = |number: u32| {
+            sample(u64::from(number) * 1_000_000, vec![process(10, 0), process(100 + number, 1_000)])
+        };
+        let (mut thinning, mut samples) = (Thinning { times: 2, ..Thinning::default() }, Vec::new());
+        (0..20).for_each(|number| thinning.add_unpaced(&mut samples, forked(number), false));
+        assert_eq!((samples.len(), used_ms(&samples)), (6, 19));
+    }
+
+    #[test]
+    fn processes_without_end_are_forgotten_once_they_have_ended() {
+        let carried: Carried = (0..70_000).map(|pid| ((pid, 1), 5)).chain([((10, 10), 7)]).collect();
+        assert!(carried.len() > CARRIED_MAX);
+        let mut thinning = Thinning { carried, ..Thinning::default() };
+        thinning.add(&mut Vec::new(), sample(0, vec![process(10, 0)]), false);
+        assert_eq!(thinning.carried, [((10, 10), 7)].into());
+    }
+
     #[test]
     fn a_short_run_keeps_all_its_samples() {
         let (mut thinning, mut samples) = (Thinning::default(), Vec::new());
@@ -182,6 +274,21 @@ mod tests {
             thinning.add(&mut samples, sample(number * PERIOD_US, Vec::new()), false);
         }
         assert_eq!((samples.len(), thinning.stretch()), (SAMPLES_MAX, 1));
+    }
+
+    #[test]
+    fn few_samples_of_very_many_threads_are_thinned_too() {
+        let threads = vec![Thread::default(); 2];
+        let with_two = |at_us| sample(at_us, vec![Process { threads: threads.clone(), ..process(10, 0) }]);
+        let (mut thinning, mut samples) = (Thinning::default(), Vec::new());
+        thinning.threads = THREADS_MAX - 4;
+        thinning.add(&mut samples, with_two(0), false);
+        thinning.add(&mut samples, with_two(1), false);
+        assert_eq!((samples.len(), thinning.stretch()), (2, 1));
+        thinning.add(&mut samples, with_two(2), false);
+        assert_eq!((samples.len(), thinning.stretch(), thinning.threads), (2, 2, 4));
+        thinning.add(&mut samples, with_two(3), false);
+        assert_eq!((samples.len(), thinning.stretch()), (3, 2), "there is room again");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use analysis::contrast::Point;
 
 use super::table::{Cell, Column, Row, Table};
 use crate::number;
-use crate::sentences::contrasts::stopped_by;
+use crate::sentences::contrasts::{stopped_by, throughput_of};
 
 /// The runs, each with whether it is marked and a remark.
 pub(super) fn table(id: String, caption: String, runs: &[(&Point, bool, String)]) -> Table {
@@ -26,8 +26,7 @@ fn cells(run: &Point) -> Vec<Cell> {
     let time =
         |name, us: Option<f64>| us.map_or_else(Cell::missing, |us| Cell::figure(name, us, number::time(us)));
     let (rate, ci) = (run.throughput_per_s, run.throughput_ci_per_s);
-    let least = if run.lower_bound { "at least " } else { "" };
-    let rate_text = format!("{least}{} ({})", number::estimate(rate, Some(ci)), number::interval(rate, ci));
+    let rate_text = format!("{} ({})", throughput_of(run), number::interval(rate, ci));
     vec![
         Cell::words(run.file.clone()),
         Cell::words(run.started.clone()),

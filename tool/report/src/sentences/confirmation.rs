@@ -122,7 +122,7 @@ fn why(left_alone: LeftAloneReason) -> &'static str {
         LeftAloneReason::Ours => "nstar itself runs under it",
         LeftAloneReason::Elsewhere => "nstar slows only what runs beside it",
         LeftAloneReason::Ended => "it ended meanwhile",
-        LeftAloneReason::ProcessesChanged => "not as a whole, as it started or ended processes meanwhile",
+        LeftAloneReason::ProcessesChanged => "not as a whole, as it started processes meanwhile",
         LeftAloneReason::NotAllowed => "the system did not let nstar do so",
         LeftAloneReason::ChangedByOthers => {
             "somebody else changed it meanwhile, or another nstar is lowering it (run one after the other)"
@@ -257,7 +257,7 @@ mod tests {
         let told = confirmation(&none(LeftAloneReason::Debugged));
         assert_eq!(told, "Not tested by experiment. back (pid 7) was not slowed: a debugger holds it.");
         let told = confirmation(&none(LeftAloneReason::ProcessesChanged));
-        assert!(told.ends_with("not as a whole, as it started or ended processes meanwhile."), "{told}");
+        assert!(told.ends_with("not as a whole, as it started processes meanwhile."), "{told}");
         let told = confirmation(&none(LeftAloneReason::QuotaNeedsRoot));
         let quota = "The CPU quota of back (pid 7) was not lowered: only root may (run nstar as root).";
         assert_eq!(told, format!("Not tested by experiment. {quota}"));

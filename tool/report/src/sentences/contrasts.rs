@@ -228,7 +228,8 @@ pub(crate) fn cautions(all: &[Caution]) -> Vec<String> {
         (files(|of| if let Caution::Interrupted { file } = of { Some(file) } else { None }), "cut short"),
         (
             files(|of| if let Caution::LowerBound { file } = of { Some(file) } else { None }),
-            "the server was not driven to its limit, so that throughput and N* are lower bounds",
+            "the server was not driven to its limit, so that throughput and N* are lower bounds; where most runs are exact, those \
+             below their mean are set aside",
         ),
         (
             files(|of| if let Caution::Inconclusive { file } = of { Some(file) } else { None }),
@@ -314,6 +315,12 @@ pub(crate) fn gate_verdict(of: GateVerdict) -> &'static str {
         GateVerdict::Breached => "breached",
         GateVerdict::NotDecided => "not decided",
     }
+}
+
+/// The throughput of a run: `34 120`, or `at least 34 120`.
+pub(crate) fn throughput_of(run: &Point) -> String {
+    let least = if run.lower_bound { "at least " } else { "" };
+    format!("{least}{}", number::estimate(run.throughput_per_s, Some(run.throughput_ci_per_s)))
 }
 
 /// What stopped a server, without numbers of processes, which differ from start to start: `CPU, nginx`.

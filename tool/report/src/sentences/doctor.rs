@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::doctor::{Certainty, Check, Fault, MemoryUse, Subject, Unmade};
+use analysis::doctor::{Certainty, Check, Fault, MemoryUse, PACKET_QUEUE, Subject, Unmade};
 use analysis::run::{AgentTrouble, HostName};
 
 use super::unwatched;
@@ -184,8 +184,8 @@ fn time_wait((held, ports): (u64, u64), reuse: Option<u64>) -> Told {
         reuse.map_or_else(|| "not known".to_owned(), |reuse| reuse.to_string())
     );
     if reuse == Some(1) {
-        let does = "The kernel gives them again after a second: with more new connections a second than are left, requests may \
-                    find none.";
+        let does = "The kernel reuses them after a second; if more connections are opened each second than ports are left, requests \
+                    fail.";
         return told(is, does, "wait a minute");
     }
     told(
@@ -204,7 +204,7 @@ fn of_traffic(of: &Fault) -> Option<Told> {
                 packet_queue(*limit)
             ),
             "Each costs a request 0.2 s or more: the longest response times are the kernel's.",
-            LONGER_PACKET_QUEUE,
+            fewer_dropped(*limit),
         ),
         Fault::DroppedSinceStart { packets, limit } => told(
             format!(
@@ -213,7 +213,7 @@ fn of_traffic(of: &Fault) -> Option<Told> {
                 packet_queue(*limit)
             ),
             "Under load it may be so again, and each costs a request 0.2 s or more.",
-            LONGER_PACKET_QUEUE,
+            fewer_dropped(*limit),
         ),
         Fault::Tracking { table } => told(
             format!("{} of {} tracked connections are in use.", count(table.connections), count(table.most)),
@@ -234,7 +234,13 @@ fn of_traffic(of: &Fault) -> Option<Told> {
     })
 }
 
-const LONGER_PACKET_QUEUE: &str = "sysctl -w net.core.netdev_max_backlog=10000";
+/// What to do about packets dropped from a queue of this length.
+fn fewer_dropped(limit: Option<u64>) -> String {
+    if limit.is_some_and(|limit| limit >= PACKET_QUEUE) {
+        return "spread packets over more processors (RPS, more queues of the link), or send less".to_owned();
+    }
+    format!("sysctl -w net.core.netdev_max_backlog={PACKET_QUEUE}")
+}
 
 /// The limit on packets that wait to be handled, as far as it is known.
 fn packet_queue(limit: Option<u64>) -> String {
@@ -285,11 +291,13 @@ fn of_placement(of: &Fault) -> Option<Told> {
         ),
         Fault::ShortLived { cores } => told(
             format!(
-                "Processes that live for less than a second, or are not seen from here, use {} processors or more.",
+                "Processes that nstar cannot list use {} processors or more: they began or ended within the second, or belong to \
+                 other users or containers.",
                 number::cores(*cores)
             ),
             "What they use, the server or the generator lacks.",
-            "measure when they are not at work: execsnoop (of bcc or bpftrace) or atop tells what is started",
+            "run nstar doctor as root on the host itself; execsnoop (of bcc or bpftrace) or atop tells what is started there; \
+             measure when it is not at work",
         ),
         _ => return None,
     })
@@ -590,5 +598,14 @@ pub(crate) mod tests {
         let told: BTreeSet<String> = all.iter().map(|of| fault(of).is).collect();
         assert_eq!(told.len(), all.len(), "{told:?}");
         assert!(all.iter().map(fault).all(|told| !told.does.is_empty() && !told.mend.is_empty()));
+    }
+
+    #[test]
+    fn a_queue_of_packets_that_is_long_already_is_not_to_be_made_shorter() {
+        let mend = |limit| fault(&Fault::PacketsDropped { per_s: 4.0, limit: Some(limit) }).mend;
+        assert_eq!(mend(1_000), "sysctl -w net.core.netdev_max_backlog=10000");
+        assert!(
+            [10_000, 20_000].map(mend).iter().all(|told| told.contains("RPS") && !told.contains("sysctl"))
+        );
     }
 }

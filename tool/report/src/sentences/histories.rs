@@ -1,7 +1,7 @@
 //! Words for the course of figures over many runs.
 
 use analysis::contrast::Point;
-use analysis::history::{ChangePoint, Course, Elsewhere, Followed, RUNS_MIN};
+use analysis::history::{ChangePoint, Course, Followed, RUNS_MIN, RunDifferences};
 
 use super::contrasts;
 use crate::number;
@@ -60,25 +60,45 @@ pub(crate) fn change(of: &ChangePoint) -> String {
 
 /// What was found in the course, one sentence each.
 pub(crate) fn found(of: &Course) -> Vec<String> {
-    if of.runs.len() < RUNS_MIN {
-        return vec![format!(
-            "To find a change takes {} runs; there {} {}.",
-            number::count(RUNS_MIN as u64),
-            if of.runs.len() == 1 { "is" } else { "are" },
-            number::count(of.runs.len() as u64)
-        )];
-    }
+    let unjudged = unjudged(of);
     if of.changes.is_empty() {
-        return vec![format!("No change is shown in {} runs.", number::count(of.runs.len() as u64))];
+        let none = || format!("No change is shown in {} runs.", number::count(of.runs.len() as u64));
+        return vec![unjudged.unwrap_or_else(none)];
     }
-    let sentences = |found: &ChangePoint| std::iter::once(change(found)).chain(came_with(of, found));
-    of.changes.iter().flat_map(sentences).collect()
+    let changes = changes(of, &of.changes.iter().collect::<Vec<_>>());
+    let changes = changes.into_iter().flat_map(|(change, beside)| std::iter::once(change).chain(beside));
+    unjudged.into_iter().chain(changes).collect()
+}
+
+/// Why no change of throughput can be found in the course, where none can.
+pub(crate) fn unjudged(of: &Course) -> Option<String> {
+    let known = Followed::Throughput.known_in(&of.runs);
+    let [known_runs, runs, least] = [known, of.runs.len(), RUNS_MIN].map(|of| number::count(of as u64));
+    if known >= RUNS_MIN {
+        return None;
+    }
+    if of.runs.len() < RUNS_MIN {
+        let are = if of.runs.len() == 1 { "is" } else { "are" };
+        return Some(format!("To find a change takes {least} runs; there {are} {runs}."));
+    }
+    Some(format!(
+        "Only {known_runs} of {runs} runs drove the server to its limit; to find a change of throughput takes {least}."
+    ))
+}
+
+/// Changes in a sentence each, and after the last of those that came with one run what else changed with it.
+pub(crate) fn changes(course: &Course, all: &[&ChangePoint]) -> Vec<(String, Option<String>)> {
+    let beside = |place: usize, found: &ChangePoint| {
+        let is_last = all.iter().skip(place + 1).all(|later| later.first_run != found.first_run);
+        came_with(course, found).filter(|_| is_last)
+    };
+    all.iter().enumerate().map(|(place, &found)| (change(found), beside(place, found))).collect()
 }
 
 /// What else changed with the run that a change came with.
 fn came_with(course: &Course, change: &ChangePoint) -> Option<String> {
-    let elsewhere = course.elsewhere.iter().find(|of| of.run == change.first_run)?;
-    let all: Vec<String> = elsewhere.differences.iter().map(contrasts::difference).collect();
+    let beside = course.differences.iter().find(|of| of.run == change.first_run)?;
+    let all: Vec<String> = beside.differences.iter().map(contrasts::difference).collect();
     Some(format!("With {} something else changed too. {}", change.file, all.join(" ")))
 }
 
@@ -92,18 +112,18 @@ pub(crate) fn rows(course: &Course) -> Vec<(&Point, bool, String)> {
 fn remark(course: &Course, index: usize, run: &Point) -> String {
     let changes = changes_at(course, index)
         .map(|change| format!("{} {}", figure(change.figure), number::change(change.ratio, None)));
-    let elsewhere = course.elsewhere.iter().filter(|of| of.run as usize == index).map(other);
-    changes.chain(elsewhere).chain(distrust(run)).collect::<Vec<_>>().join(", ")
+    let differences = course.differences.iter().filter(|of| of.run as usize == index).map(new_aspects);
+    changes.chain(differences).chain(distrust(run)).collect::<Vec<_>>().join(", ")
 }
 
 fn changes_at(course: &Course, index: usize) -> impl Iterator<Item = &ChangePoint> {
     course.changes.iter().filter(move |change| change.first_run as usize == index)
 }
 
-/// `other kernel, memory`.
-fn other(of: &Elsewhere) -> String {
+/// `new kernel, memory`.
+fn new_aspects(of: &RunDifferences) -> String {
     let names = of.differences.iter().map(|difference| within(contrasts::aspect(&difference.aspect)));
-    format!("other {}", names.collect::<Vec<_>>().join(", "))
+    format!("new {}", names.collect::<Vec<_>>().join(", "))
 }
 
 /// A name within a sentence; an abbreviation stays.

@@ -163,7 +163,7 @@ pub(crate) fn goal(of: &GoalAnswer) -> Vec<String> {
         return vec![format!("Goal {}: reached without another change, at {now}.", of.goal.text)];
     }
     let found = match of.options.as_slice() {
-        [] => "No single change reaches it, of those that this run bears.".to_owned(),
+        [] => "None of the single changes that were tried reaches it.".to_owned(),
         [first, ..] => format!("The cheapest single change that reaches it: {}.", change(&first.change)),
     };
     let first = format!("Goal {}: not reached, at {now}. {found}", of.goal.text);
@@ -228,7 +228,7 @@ pub(crate) fn caution(of: &Caution) -> String {
             number::about(*times)
         ),
         Caution::SharedDevices { demands } => format!(
-            "Shared with other tiers on the same host, and so taken to stay as it is with more servers: {}.",
+            "Other tiers on the same host use {} too, so added servers are taken to bring none of their own.",
             demands.join(", ")
         ),
         Caution::SharedWithLoad => {
@@ -293,7 +293,7 @@ pub(crate) fn refusal(of: &Refusal) -> String {
             format!("this run does not tell whether {name} is called while the lock is held")
         }
         Refusal::ShorterThanCalls { name, shorter_us, at_most_us } => format!(
-            "calls of {name} take {} of a request at most, besides what resources account for: they cannot be shorter by {}",
+            "calls of {name} take {} of a request at most: they cannot be {} shorter; give less, or change a demand (--demand)",
             number::time(*at_most_us),
             number::time(*shorter_us)
         ),

@@ -85,7 +85,7 @@ fn cut_short(of: CutShort) -> String {
 }
 
 /// What gives names to code that was made as the program ran.
-const NAMES_OF_MADE: &str = " It has names where the runtime writes a map of it: `node --perf-basic-prof`, `python3 -X perf` \
+const NAMES_OF_MADE: &str = " A map that the runtime writes would name it: `node --perf-basic-prof`, `python3 -X perf` \
                              (from 3.12 on), an agent for Java.";
 
 /// Whether it stands for all code without names that was made as the program ran.
@@ -252,12 +252,12 @@ mod tests {
         let made = TierProfile { kernel_share: Some(0.2), ..of(function("", "[anonymous]"), None) };
         assert_eq!(
             tier(&made).replace('\u{202f}', " "),
-            "41 % (38–45 %) of nginx’s CPU is in code made at run time, which has no name. It has names where the runtime writes a \
-             map of it: `node --perf-basic-prof`, `python3 -X perf` (from 3.12 on), an agent for Java. 20 % of all of it is in the \
+            "41 % (38–45 %) of nginx’s CPU is in code made at run time, which has no name. A map that the runtime writes would \
+             name it: `node --perf-basic-prof`, `python3 -X perf` (from 3.12 on), an agent for Java. 20 % of all of it is in the \
              kernel."
         );
         let named = tier(&of(function("JS:*slow n.js:1", "[anonymous]"), None));
-        assert!(!named.contains("It has names"), "{named}");
+        assert!(!named.contains("A map that the runtime"), "{named}");
     }
 
     #[test]

@@ -198,6 +198,10 @@ pub(super) fn server_there(reason: &ServerUnwatched) -> String {
         ServerUnwatched::PermissionDenied { address } => format!(
             "the process that listens on {address} belongs to another user (run the agent as root: --sudo with ssh://)"
         ),
+        ServerUnwatched::TranslationUnread { address } => format!(
+            "no process listens on {address}: start the server first, or check the port; if address translation leads on from \
+             there, run the agent as root (--sudo with ssh://), so that it may read connection tracking, which tells where to"
+        ),
         other => server(other),
     }
 }
@@ -253,4 +257,16 @@ pub(super) fn error(number: Option<i32>) -> String {
         || "the system gave no reason".to_owned(),
         |number| io::Error::from_raw_os_error(number).to_string(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_read_translation_elsewhere_is_told_what_lets_an_agent_read_it() {
+        let reason = ServerUnwatched::TranslationUnread { address: ([10, 0, 0, 1], 80).into() };
+        let told = agent("web", &AgentTrouble::ServerNotFound { reason });
+        assert!(told.contains("10.0.0.1:80") && told.contains("--sudo with ssh://"), "{told}");
+    }
 }

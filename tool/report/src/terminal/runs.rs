@@ -5,7 +5,7 @@ use analysis::contrast::Point;
 use super::style::Style;
 use super::table::{Align, Column, fit};
 use crate::number::{self, TimeUnit};
-use crate::sentences::contrasts::{all_stopped_by, stopped_by};
+use crate::sentences::contrasts::{all_stopped_by, stopped_by, throughput_of};
 
 /// The table of runs, each with whether it is marked and a remark.
 pub(super) fn lines(runs: &[(&Point, bool, String)], style: Style, width: usize) -> Vec<String> {
@@ -23,11 +23,9 @@ pub(super) fn lines(runs: &[(&Point, bool, String)], style: Style, width: usize)
         column("N*", Align::Right, &|run| {
             run.users.map_or_else(String::new, |users| number::count(users.into()))
         }),
-        column("req/s", Align::Right, &|run| {
-            number::estimate(run.throughput_per_s, Some(run.throughput_ci_per_s))
-        }),
+        column("req/s", Align::Right, &throughput_of),
         column("", Align::Left, &|run| match run.lower_bound {
-            true => "or more".to_owned(),
+            true => String::new(),
             false => number::spread(run.throughput_per_s, Some(run.throughput_ci_per_s)),
         }),
         column(&format!("response {}", times.name()), Align::Right, &|run| time(Some(run.response_time_us))),

@@ -61,11 +61,16 @@ pub fn history_of(runs: &[Given]) -> History {
 
 /// Sixteen runs, slower from `10.json` on.
 pub fn sixteen() -> Vec<Given> {
+    many(16)
+}
+
+/// At most 29 runs, slower from `10.json` on.
+pub fn many(count: u32) -> Vec<Given> {
     let one = |number: u32| {
         let share = if number < 10 { 1.0 } else { 0.94 } + f64::from(number * 7 % 5) * 0.001;
         given(&format!("{number:02}.json"), scaled(share, &format!("2026-11-{:02}T00:00:00Z", number + 1)))
     };
-    (0..16).map(one).collect()
+    (0..count).map(one).collect()
 }
 
 /// Their history.

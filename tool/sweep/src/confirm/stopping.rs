@@ -35,13 +35,25 @@ pub(super) struct Stopping {
 }
 
 impl Stopping {
-    /// Begins to stop processes.
+    /// Begins to stop processes, but for those that have ended.
     ///
     /// # Errors
-    /// The reason to leave them alone: one has ended, a program is missing, or the system does not allow it.
+    /// The reason to leave them alone: all have ended, a program is missing, or the system does not allow it.
     pub(super) fn start(pids: &[u32]) -> Result<Self, LeftAloneReason> {
-        let processes = pids.iter().map(|pid| open(*pid)).collect::<Result<Vec<OwnedFd>, _>>()?;
-        let stand_by = stand_by(pids)?;
+        let (mut processes, mut living) = (Vec::new(), Vec::new());
+        for pid in pids {
+            match open(*pid) {
+                Err(LeftAloneReason::Ended) => {}
+                opened => {
+                    processes.push(opened?);
+                    living.push(*pid);
+                }
+            }
+        }
+        if living.is_empty() {
+            return Err(LeftAloneReason::Ended);
+        }
+        let stand_by = stand_by(&living)?;
         let over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&over);
         let thread = thread::Builder::new()
@@ -164,6 +176,11 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(Stopping::start(&[child.id()]).err(), Some(LeftAloneReason::Ended));
+        let mut other = sleeper();
+        let stopping = Stopping::start(&[child.id(), other.id()]).expect("one of them is there");
+        assert!(stopping.finish().is_some());
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]

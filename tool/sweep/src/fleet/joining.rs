@@ -7,36 +7,73 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use analysis::ticks::Tick;
+use analysis::run::GeneratorLoss;
+use analysis::ticks::{Counts, KINDS_APART, Tick};
 use load::{Part, SLICE_US, joined};
 
-/// A slice that would end so much later than now, microseconds, is made up.
-const FUTURE_US: u64 = 1_000_000;
+/// What would lie so much later than now, or so much before what is measured began, microseconds, is made up.
+pub(super) const ASTRAY_US: u64 = 1_000_000;
+
+/// The most kinds of request in a slice: those that are told apart, and all others together.
+const KINDS_MAX: usize = KINDS_APART as usize + 1;
+
+/// The most values of response times that wait for the slices of other generators: as many as may wait at an agent's stream, which
+/// takes 192 MiB once they are unpacked.
+const WAITING_VALUES_MAX: usize = 12 << 20;
 
 /// The slices of one generator since something began.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
+    /// When that was, by our clock.
+    from_us: u64,
     /// With their numbers by our clock, ascending without gaps.
     waiting: VecDeque<(u64, Tick)>,
+    /// How many values of response times they have.
+    waiting_values: usize,
     /// Number here less number there, and the number there that comes next.
     place: Option<(i64, u64)>,
 }
 
-/// A generator sent slices that no generator sends.
+/// Why a slice was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct MadeUp;
+pub(super) enum Refused {
+    /// No generator sends it.
+    MadeUp,
+    /// More would wait than may.
+    TooMany,
+}
+
+impl From<Refused> for GeneratorLoss {
+    fn from(why: Refused) -> Self {
+        match why {
+            Refused::MadeUp => Self::Malformed,
+            Refused::TooMany => Self::Flooded,
+        }
+    }
+}
 
 impl Slices {
+    /// Those of what begins then by our clock.
+    pub(super) fn since(from_us: u64) -> Self {
+        Self { from_us, ..Self::default() }
+    }
+
     /// Adds a slice. `near_us` is its start by our clock, as well as that is known.
-    pub(super) fn add(&mut self, tick: Tick, near_us: u64, now_us: u64) -> Result<(), MadeUp> {
+    pub(super) fn add(&mut self, tick: Tick, near_us: u64, now_us: u64) -> Result<(), Refused> {
         let there = tick.start_us / SLICE_US;
         let nearest = near_us.saturating_add(SLICE_US / 2) / SLICE_US;
         let (shift, next) = *self.place.get_or_insert((nearest.cast_signed() - there.cast_signed(), there));
         let here = there.wrapping_add_signed(shift);
         let ends_us = here.saturating_mul(SLICE_US).saturating_add(SLICE_US);
         let is_whole = tick.length_us == SLICE_US && tick.start_us == there * SLICE_US;
-        if there != next || !is_whole || ends_us > now_us.saturating_add(FUTURE_US) {
-            return Err(MadeUp);
+        let is_astray =
+            ends_us > now_us.saturating_add(ASTRAY_US) || ends_us.saturating_add(ASTRAY_US) < self.from_us;
+        if there != next || !is_whole || is_astray || tick.by_kind.len() > KINDS_MAX {
+            return Err(Refused::MadeUp);
+        }
+        self.waiting_values = self.waiting_values.saturating_add(values(&tick));
+        if self.waiting_values > WAITING_VALUES_MAX {
+            return Err(Refused::TooMany);
         }
         self.place = Some((shift, next + 1));
         self.waiting.push_back((here, tick));
@@ -46,6 +83,20 @@ impl Slices {
     fn first(&self) -> Option<u64> {
         self.waiting.front().map(|(number, _)| *number)
     }
+
+    /// Takes the first slice if its number is such.
+    fn take_first_if(&mut self, is_such: impl Fn(u64) -> bool) -> Option<Tick> {
+        let (_, tick) = self.waiting.pop_front_if(|(number, _)| is_such(*number))?;
+        self.waiting_values = self.waiting_values.saturating_sub(values(&tick));
+        Some(tick)
+    }
+}
+
+/// How many values of response times a slice has: they are what it takes memory for.
+fn values(tick: &Tick) -> usize {
+    let of = |counts: &Counts| counts.values_us.len();
+    let kinds = tick.by_kind.iter().map(|kind| of(&kind.response_times) + of(&kind.timed_out));
+    of(&tick.response_times) + of(&tick.timed_out) + kinds.sum::<usize>()
 }
 
 /// Whose slices they are.
@@ -89,14 +140,12 @@ impl Joining {
         }
         let from = self.from?;
         for (_, slices) in all.iter_mut() {
-            while slices.first().is_some_and(|number| number < from) {
-                slices.waiting.pop_front();
-            }
+            while slices.take_first_if(|number| number < from).is_some() {}
         }
         let firsts: Vec<u64> = all.iter().map(|(_, slices)| slices.first()).collect::<Option<_>>()?;
         let number = firsts.into_iter().min()?;
         let parts = all.iter_mut().filter_map(|(owner, slices)| {
-            let (_, tick) = slices.waiting.pop_front_if(|(first, _)| *first == number)?;
+            let tick = slices.take_first_if(|first| first == number)?;
             Some(Part { name: Arc::clone(&owner.name), users: owner.users, tick })
         });
         let parts = parts.collect();
@@ -106,6 +155,9 @@ impl Joining {
 
 #[cfg(test)]
 mod tests {
+    use analysis::ticks::KindTick;
+
+    use super::Refused::{MadeUp, TooMany};
     use super::*;
 
     const FAR_FUTURE: u64 = 1 << 60;
@@ -176,5 +228,37 @@ mod tests {
         assert_eq!(add(&mut late, slice(900, 1), 0), Err(MadeUp), "not yet");
         let mut odd = Slices::default();
         assert_eq!(odd.add(Tick { start_us: u64::MAX, ..slice(0, 1) }, u64::MAX, 5), Err(MadeUp));
+    }
+
+    #[test]
+    fn slices_from_long_before_the_beginning_are_made_up() {
+        let first_at = |near_us| Slices::since(30_000_000).add(slice(900, 1), near_us, 30_100_000);
+        assert_eq!(first_at(29_980_000), Ok(()));
+        assert_eq!(first_at(29_000_000), Ok(()), "up to a second may be an error of clocks");
+        assert_eq!(first_at(28_900_000), Err(MadeUp));
+        assert_eq!(first_at(0), Err(MadeUp));
+    }
+
+    #[test]
+    fn a_slice_of_more_kinds_than_are_told_apart_is_made_up() {
+        let of_kinds = |count| Tick { by_kind: vec![KindTick::default(); count], ..slice(5, 1) };
+        assert_eq!(Slices::default().add(of_kinds(33), 100_000, FAR_FUTURE), Ok(()));
+        assert_eq!(Slices::default().add(of_kinds(34), 100_000, FAR_FUTURE), Err(MadeUp));
+    }
+
+    #[test]
+    fn no_more_waits_for_a_slow_generator_than_may() {
+        let of_ten = |number| {
+            let counts = || Counts { values_us: vec![(7, 1); 2], beyond: 0 };
+            let kind = || KindTick { response_times: counts(), timed_out: counts(), ..KindTick::default() };
+            let by_kind = vec![kind(), kind()];
+            Tick { response_times: counts(), by_kind, ..slice(number, 1) }
+        };
+        let mut fast = Slices { waiting_values: WAITING_VALUES_MAX - 20, ..Slices::default() };
+        let add = |fast: &mut Slices, number: u64| fast.add(of_ten(number), number * SLICE_US, FAR_FUTURE);
+        assert_eq!([add(&mut fast, 0), add(&mut fast, 1)], [Ok(()); 2]);
+        assert!(fast.take_first_if(|_| true).is_some());
+        assert_eq!(add(&mut fast, 2), Ok(()), "what was taken waits no longer");
+        assert_eq!(add(&mut fast, 3), Err(TooMany));
     }
 }

@@ -94,13 +94,16 @@ impl Connection {
             return Ok(());
         }
         let sent = poll_fn(|_| self.poll_try_send()).await?;
+        self.deadline.note_sent(sent as u64);
         let rest = self.output.get(sent..).unwrap_or_default();
-        if rest.len() as u64 > self.deadline.sent_at_most() {
+        let left = rest.len() as u64;
+        if left > self.deadline.sent_at_most() {
             // While the ring sends a long one, nothing tells whether the peer takes it.
             self.send_all(rest, SendFlags::empty()).await?;
-        } else if !rest.is_empty() {
+        } else if left > 0 {
             self.reactor.send(self.key, std::mem::take(&mut self.output), sent)?;
             self.output = poll_fn(|_| self.reactor.poll_sent(self.key, self.deadline.at())).await?;
+            self.deadline.note_sent(left);
         }
         self.output.clear();
         self.mark_answered();

@@ -164,6 +164,7 @@ impl<F: Factory> EventLoop<F> {
         while let Some(acceptor) = &self.acceptor {
             match acceptor.admit(&mut self.unadmitted) {
                 Accept::Connection(accepted) => self.spawn(accepted),
+                Accept::Refused => {}
                 Accept::Empty if self.accepting == Accepting::No && !self.control.draining() => {
                     self.reactor.ring.borrow_mut().accept(acceptor.as_fd(), acceptor.flags());
                     self.accepting = Accepting::Yes;
@@ -236,7 +237,9 @@ impl<F: Factory> EventLoop<F> {
         if ioctl_fionbio(acceptor.as_fd(), true).is_err() {
             return;
         }
-        while let Some(Accept::Connection(accepted)) = self.acceptor.as_ref().map(Acceptor::accept) {
+        let mut refusals = acceptor.waiting();
+        let mut next = |acceptor: &Option<Acceptor>| acceptor.as_ref()?.accept_last(&mut refusals);
+        while let Some(accepted) = next(&self.acceptor) {
             self.spawn(accepted);
         }
     }

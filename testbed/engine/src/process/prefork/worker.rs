@@ -65,6 +65,7 @@ impl Worker {
         while self.goes_on() {
             match self.acceptor.accept() {
                 Accept::Connection(accepted) => self.serve(service, accepted),
+                Accept::Refused => {}
                 Accept::Empty => self.wait(),
                 Accept::Full | Accept::Exhausted => std::thread::sleep(REST),
             }

@@ -1,8 +1,8 @@
 //! An accounts server, asked over connections that stay open.
 
 use std::{
-    fmt, fs, io,
-    os::unix::fs::PermissionsExt,
+    fmt, fs,
+    io::{self, Read},
     path::Path,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
@@ -15,6 +15,7 @@ use http_io::{
     client::{Client, ClientError, ClientOptions, Request, Response, Trust, Upstream},
     server::{Error, Exchange, HTTPS_ONLY},
 };
+use store::Secret;
 use zeroize::Zeroizing;
 
 use crate::{
@@ -83,17 +84,14 @@ impl Link {
 }
 
 impl Token {
-    /// Reads a token from the file that the accounts server created.
+    /// Reads a token from the file that the accounts server created, or a copy of it, unless others may read or change it.
     fn read(path: &Path) -> Result<Self, FilesError> {
         let failed = |source| FilesError::Token { path: path.to_owned(), source };
-        let text = Zeroizing::new(fs::read_to_string(path).map_err(failed)?);
-        let mode = fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            let path = path.display();
-            tracing::warn!(
-                "others can read the service token in {path} (mode {mode:03o}): run `chmod 600 {path}`"
-            );
-        }
+        let file = fs::File::open(path).map_err(failed)?;
+        Secret::check_access(path, &file.metadata().map_err(failed)?).map_err(FilesError::SharedToken)?;
+        // With room enough: a text that grows leaves copies behind.
+        let mut text = Zeroizing::new(String::with_capacity(2 * TOKEN_MAX));
+        file.take(TOKEN_MAX as u64 + 1).read_to_string(&mut text).map_err(failed)?;
         let token = text.trim();
         if token.is_empty() || token.len() > TOKEN_MAX || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(failed(io::Error::other("it contains no token")));

@@ -1,21 +1,26 @@
 //! The contents of a directory, as JSON for programs and as HTML for people.
 
 use std::{
+    hash::{BuildHasher, RandomState},
     io,
     os::unix::fs::MetadataExt,
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
 
-use engine::offload::Pool;
+use engine::offload::{self, Pool, Ticket};
 use folder::{FindError, OpenError, Root};
+use http_io::Problem;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustix::fs::FileType;
 use serde::Serialize;
 
-use crate::access::{
-    identity::Caller,
-    permissions::{OpenFiles, Permissions},
+use crate::{
+    access::{
+        identity::Caller,
+        permissions::{OpenFiles, Permissions},
+    },
+    reading::sending,
 };
 
 /// Maximum number of entries in a listing. A listing that is cut says so.
@@ -36,16 +41,26 @@ pub(crate) struct Listing {
     truncated: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// An entry, as it waits to be sent: its reference is made only then, as it may be three times as long as the name.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     name: String,
+    kind: Kind,
+    /// Length of a file, bytes.
+    size: Option<u64>,
+    /// Unix seconds.
+    modified_s: i64,
+}
+
+/// An entry as JSON.
+#[derive(Serialize)]
+struct ShownEntry<'a> {
+    name: &'a str,
     /// Relative to the directory.
     href: String,
     kind: Kind,
-    /// Length of a file, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// Unix seconds.
     modified_s: i64,
 }
 
@@ -94,7 +109,7 @@ impl Listing {
         let begin = format!("{{\"path\":{},\"writable\":{writable},\"entries\":[", json(&path));
         let entry = |(number, entry): (usize, Entry)| {
             let comma = if number > 0 { "," } else { "" };
-            format!("{comma}{}", json(&entry))
+            format!("{comma}{}", entry.to_json())
         };
         let end = format!("],\"truncated\":{truncated}}}");
         std::iter::once(begin).chain(entries.into_iter().enumerate().map(entry)).chain([end])
@@ -142,9 +157,27 @@ impl Entry {
         }
     }
 
+    /// Its path relative to the directory, percent-encoded.
+    fn href(&self) -> String {
+        format!("{}{}", utf8_percent_encode(&self.name, SEGMENT), self.slash())
+    }
+
+    fn slash(&self) -> &'static str {
+        if self.kind == Kind::Directory { "/" } else { "" }
+    }
+
+    fn to_json(&self) -> String {
+        json(&ShownEntry {
+            name: &self.name,
+            href: self.href(),
+            kind: self.kind,
+            size: self.size,
+            modified_s: self.modified_s,
+        })
+    }
+
     fn to_html(&self) -> String {
-        let (name, href) = (escape(&self.name), escape(&self.href));
-        let slash = if self.kind == Kind::Directory { "/" } else { "" };
+        let (name, href, slash) = (escape(&self.name), escape(&self.href()), self.slash());
         let size = self.size.map(|bytes| bytes.to_string()).unwrap_or_default();
         let modified = u64::try_from(self.modified_s).unwrap_or(0);
         let modified =
@@ -160,10 +193,8 @@ fn entry(root: &Root, directory: &str, name: &str) -> Option<Entry> {
         kind if kind.is_file() => Kind::File,
         _ => return None,
     };
-    let slash = if kind == Kind::Directory { "/" } else { "" };
     Some(Entry {
         name: name.to_owned(),
-        href: format!("{}{slash}", utf8_percent_encode(name, SEGMENT)),
         kind,
         size: (kind == Kind::File).then_some(metadata.len()),
         modified_s: metadata.mtime(),
@@ -193,13 +224,17 @@ fn escape(text: &str) -> String {
 /// Maximum number of directories that wait to be read.
 const WAITING_MAX: usize = 256;
 
-/// The thread that reads directories, as a large one would hold up an event loop.
+/// The thread that reads directories, as a large one would hold up an event loop. Users take turns.
 #[derive(Debug)]
-pub(crate) struct Lister(Pool);
+pub(crate) struct Lister {
+    thread: Pool,
+    /// Random, so that nobody can choose a name that shares the turns of another.
+    hash: RandomState,
+}
 
 impl Default for Lister {
     fn default() -> Self {
-        Self(Pool::new("files-list", 1, WAITING_MAX))
+        Self { thread: Pool::new("files-list", 1, WAITING_MAX), hash: RandomState::new() }
     }
 }
 
@@ -210,20 +245,38 @@ impl Lister {
         files: &Arc<OpenFiles>,
         path: String,
         caller: &Caller,
-    ) -> Result<Listing, FindError> {
+    ) -> Result<Listing, Problem> {
         let (files, user) = (Arc::clone(files), caller.user().cloned());
-        let listed = self.0.run(move || Listing::read(&files, &path, &user.into())).await;
-        listed.map_err(|error| system(io::Error::other(error)))?.map_err(FindError::Open)
+        let listed = self.run_for(caller, move || Listing::read(&files, &path, &user.into())).await;
+        listed.map_err(problem)?.map_err(|error| sending::problem(FindError::Open(error)))
+    }
+
+    /// Queues a job for the caller's turn.
+    fn run_for<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> offload::Run<T> {
+        let group = caller.user().map_or(0, |user| self.hash.hash_one(&user.name));
+        self.thread.run_for(Ticket { group, is_known: true }, job)
     }
 }
 
-fn system(error: io::Error) -> FindError {
-    FindError::Open(OpenError::System(error))
+/// Why a directory is not read now. That too many are waiting is no error of the server, and any client may cause it as often
+/// as it likes: the log says nothing of it.
+fn problem(error: offload::Error) -> Problem {
+    match error {
+        offload::Error::Full => accounts::problem(503, "too many listings are waiting for the disk"),
+        error => sending::problem(FindError::Open(OpenError::System(io::Error::other(error)))),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::{fs, os::unix::fs::symlink, sync::mpsc};
+
+    use accounts::{Role, User};
+    use engine::block_on;
 
     use super::*;
 
@@ -248,10 +301,10 @@ mod tests {
             "",
         );
         let shown: Vec<_> =
-            listing.entries.iter().map(|entry| (entry.href.as_str(), entry.kind, entry.size)).collect();
+            listing.entries.iter().map(|entry| (entry.href(), entry.kind, entry.size)).collect();
         let expected =
             [("sub/", Kind::Directory, None), ("b.txt", Kind::File, Some(5)), ("link", Kind::File, Some(5))];
-        assert_eq!(shown, expected);
+        assert_eq!(shown, expected.map(|(href, kind, size)| (href.to_owned(), kind, size)));
         assert!(!listing.truncated);
     }
 
@@ -281,5 +334,35 @@ mod tests {
         assert_eq!(json["entries"][0]["size"], 2);
         assert_eq!(json["entries"][0]["kind"], "file");
         assert_eq!(json["truncated"], false);
+    }
+
+    #[test]
+    fn an_entry_that_waits_to_be_sent_holds_its_name_once() {
+        assert_eq!(size_of::<Entry>(), size_of::<(String, Option<u64>, i64, Kind)>());
+    }
+
+    #[test]
+    fn a_user_who_fills_the_queue_leaves_room_for_others() {
+        let [ann, bob] = ["ann", "bob"]
+            .map(|name| Caller::from(Some(User { name: name.into(), role: Role::User, quota_bytes: None })));
+        let lister = Lister::default();
+        let (release, held) = mpsc::channel::<()>();
+        let first = lister.run_for(&ann, move || held.recv().is_err());
+        let waiting: Vec<_> = (0..WAITING_MAX).map(|_| lister.run_for(&ann, || ())).collect();
+        let one_more = lister.run_for(&ann, || ());
+        let other = lister.run_for(&bob, || ());
+        drop(release);
+        assert_eq!((block_on(first), block_on(other)), (Ok(true), Ok(())));
+        assert_eq!(block_on(one_more), Err(offload::Error::Full));
+        let refused = waiting.into_iter().map(block_on).filter(Result::is_err).count();
+        assert_eq!(refused, 1, "the other user has its place");
+    }
+
+    #[test]
+    fn a_full_queue_is_told_to_the_client_and_not_to_the_log() {
+        let log = Arc::new(tempfile::tempfile().unwrap());
+        let subscriber = tracing_subscriber::fmt().with_writer(Arc::clone(&log)).finish();
+        let refused = tracing::subscriber::with_default(subscriber, || problem(offload::Error::Full));
+        assert_eq!((refused.status(), log.metadata().unwrap().len()), (503, 0));
     }
 }

@@ -195,7 +195,7 @@ impl Changes {
         let folder = root.folder_made(above, changed)?;
         renameat(&part.folder, part.id.as_str(), &folder, name)?;
         part.keep();
-        changed.note(above, folder);
+        changed.note(folder);
         let state = FileState::of(&part.file.metadata()?);
         let removed = there.as_ref().map_or(0, |there| there.bytes);
         usage.record_put(&part.id, (removed, state.size()), entries);
@@ -217,7 +217,7 @@ impl Changes {
         }
         change.condition.check((!there.is_folder).then_some(there.etag.as_str()))?;
         unlinkat(&folder, name, how)?;
-        changed.note(above, folder);
+        changed.note(folder);
         usage.record_deleted(there.bytes);
         Ok(Outcome { replaced: true, etag: None, bytes: there.bytes })
     }

@@ -25,6 +25,8 @@ use crate::{
 
 /// Space reserved at a time for an upload of unknown length, bytes.
 const RESERVE_STEP: u64 = 8 * 1024 * 1024;
+/// The part of the disk's inodes that is kept free: one in this many.
+const INODES_KEPT_SHARE: u64 = 100;
 
 /// An upload to start.
 #[derive(Debug)]
@@ -68,6 +70,7 @@ impl Upload {
         uploads.sweep_if_due();
         check_condition(uploads, &new.record)?;
         let part = uploads.staging.create()?;
+        check_inodes(&part)?;
         check_space(uploads, &part, new.record.length.unwrap_or(0))?;
         let upload = Self::with(part, new.record, new.resumable, new.quota);
         upload.reserve(uploads, 0)?;
@@ -98,11 +101,7 @@ impl Upload {
         record: Record,
         quota: Option<u64>,
     ) -> Result<Self, Refusal> {
-        let part = match uploads.staging.reopen(id) {
-            Ok(part) => part.ok_or(Refusal::NotFound)?,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(Refusal::Locked),
-            Err(error) => return Err(error.into()),
-        };
+        let part = reopen(uploads, id)?;
         // Another request may have gone on since the record was read.
         let arrived = Record::read(&part.folder, id)?.map_or(record.arrived, |now| now.arrived);
         let record = Record { arrived, ..record };
@@ -156,22 +155,25 @@ impl Upload {
     ) -> engine::offload::Run<Result<Vec<u8>, Refusal>> {
         let (upload, shared) = (self.clone(), Arc::clone(uploads));
         uploads.writers.run(move || {
-            let written = check_space(&shared, &upload.0.part, bytes.len() as u64)
-                .and_then(|()| upload.reserve(&shared, at.saturating_add(bytes.len() as u64)))
-                .and_then(|()| Ok(upload.0.part.file.write_all_at(&bytes, at)?));
-            if let Err(Refusal::DiskFull | Refusal::Quota { .. }) = &written {
+            let room = check_space(&shared, &upload.0.part, bytes.len() as u64)
+                .and_then(|()| upload.reserve(&shared, at.saturating_add(bytes.len() as u64)));
+            if let Err(Refusal::DiskFull | Refusal::Quota { .. }) = &room {
                 // It cannot be finished, so it should not take space from uploads that can.
                 upload.discard();
             }
-            written.map(|()| bytes)
+            room?;
+            // Nobody knows what of it was written.
+            upload.0.part.file.write_all_at(&bytes, at).inspect_err(|_| upload.discard())?;
+            Ok(bytes)
         })
     }
 
-    /// Syncs the file. Returns how many bytes are on the disk.
+    /// Syncs the file. Returns how many bytes are on the disk. Where that fails, the upload cannot be resumed: the kernel tells
+    /// of a failure once, and would then sync the file without the bytes that were lost.
     pub(super) async fn sync(&self, uploads: &Arc<Uploads>) -> Result<u64, Refusal> {
         let upload = self.clone();
         let sync = move || {
-            upload.0.part.file.sync_data()?;
+            upload.0.part.file.sync_data().inspect_err(|_| upload.discard())?;
             upload.received()
         };
         uploads.run(sync).await
@@ -248,6 +250,24 @@ impl Upload {
     }
 }
 
+/// Removes an upload that can be resumed, also where the disk is too full to go on with it.
+pub(super) async fn abandon(uploads: &Arc<Uploads>, id: PartId) -> Result<(), Refusal> {
+    let shared = Arc::clone(uploads);
+    let abandon = move || {
+        reopen(&shared, &id)?.discard();
+        Ok(())
+    };
+    uploads.run(abandon).await
+}
+
+fn reopen(uploads: &Uploads, id: &PartId) -> Result<Part, Refusal> {
+    match uploads.staging.reopen(id) {
+        Ok(part) => part.ok_or(Refusal::NotFound),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Refusal::Locked),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The record of an upload that can be resumed, and how much has arrived, bytes.
 pub(super) async fn look(uploads: &Arc<Uploads>, id: PartId) -> Result<(Record, u64), Refusal> {
     let shared = Arc::clone(uploads);
@@ -282,4 +302,69 @@ fn check_space(uploads: &Uploads, part: &Part, bytes: u64) -> Result<(), Refusal
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let kept = uploads.settings.keep_free(disk.f_blocks.saturating_mul(disk.f_frsize));
     if bytes.saturating_add(kept) > free { Err(Refusal::DiskFull) } else { Ok(()) }
+}
+
+/// Refuses a new file if the disk has few inodes left.
+fn check_inodes(part: &Part) -> Result<(), Refusal> {
+    let disk = fstatvfs(&part.file)?;
+    if lacks_inodes(disk.f_files, disk.f_favail) { Err(Refusal::DiskFull) } else { Ok(()) }
+}
+
+/// Whether so few inodes are free that new files are refused. File systems without a fixed number of them have 0 in all.
+fn lacks_inodes(all: u64, free: u64) -> bool {
+    free < all / INODES_KEPT_SHARE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, time::Duration};
+
+    use engine::block_on;
+    use folder::Root;
+    use rustix::fs::{Mode, OFlags, openat};
+
+    use super::*;
+    use crate::{
+        access::permissions::{OpenFiles, Permissions},
+        options::UploadOptions,
+        writing::headers::Condition,
+    };
+
+    /// An upload that can be resumed, and whose file can be neither written nor synced.
+    fn failing(uploads: &Uploads) -> Upload {
+        let mut part = uploads.staging.create().unwrap();
+        part.keep();
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        part.file = File::from(openat(&part.folder, part.id.as_str(), flags, Mode::empty()).unwrap());
+        let record = Record::new("a".to_owned(), None, None, Condition::default());
+        record.write(&part.folder, &part.id).unwrap();
+        Upload::with(part, record, true, None)
+    }
+
+    #[test]
+    fn an_upload_whose_bytes_may_be_lost_cannot_be_resumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let files = Arc::new(OpenFiles::new(root, Permissions::default(), Duration::ZERO, 0));
+        let settings = UploadOptions { keep_free_bytes: Some(0), ..UploadOptions::default() };
+        let uploads = Arc::new(Uploads::new(settings, &files).unwrap());
+        let sync = |upload: &Upload| block_on(upload.sync(&uploads)).is_err();
+        let write = |upload: &Upload| block_on(upload.write(&uploads, 0, vec![1])).unwrap().is_err();
+        let is_gone_after = |fails: &dyn Fn(&Upload) -> bool| {
+            let upload = failing(&uploads);
+            let id = upload.id().clone();
+            assert!(fails(&upload));
+            drop(upload);
+            let has_record = Record::exists(&uploads.staging.folder().unwrap(), &id);
+            uploads.staging.reopen(&id).unwrap().is_none() && !has_record
+        };
+        assert!(is_gone_after(&sync), "it could not be synced");
+        assert!(is_gone_after(&write), "it could not be written");
+    }
+
+    #[test]
+    fn new_files_are_refused_before_the_last_inodes_are_taken() {
+        assert!(lacks_inodes(1_000_000, 9_999) && !lacks_inodes(1_000_000, 10_000));
+        assert!(!lacks_inodes(0, 0), "where they are not counted");
+    }
 }

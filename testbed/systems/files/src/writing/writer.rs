@@ -174,8 +174,9 @@ impl Writer<'_> {
         id: &str,
     ) -> Result<(), Error> {
         let (id, record, _) = self.look(id).await?;
+        self.note.path = Some(record.path);
         if record.done.is_none() {
-            Upload::resume(self.uploads, id, record, None).await?.discard();
+            upload::abandon(self.uploads, id).await?;
         }
         exchange.respond(204).empty()
     }

@@ -13,6 +13,8 @@ fn behind(options: &mut Options) {
     options.proxies = ["127.0.0.0/8".parse::<Network>().unwrap()].into_iter().collect();
 }
 
+fn alone(_: &mut Options) {}
+
 /// The statuses of attempts by this many clients with one name, one attempt each.
 fn one_try_each(place: &Place, says: impl Fn(u32) -> String) -> Vec<u16> {
     let guess = |client| get(place.to(), "/files/a", &(says(client) + &basic("ann", "wrong horse"))).status;
@@ -53,11 +55,24 @@ fn a_client_that_contradicts_its_proxy_gets_400() {
 
 #[test]
 fn metrics_are_not_for_clients_of_a_proxy() {
+    let [proxied, alone] = [behind, alone].map(|change: fn(&mut Options)| Place::new(Model::Epoll, change));
+    for (place, own) in [(proxied, 403), (alone, 200)] {
+        let status = |fields: &str| get(place.to(), "/metrics", fields).status;
+        assert_eq!(status(""), own, "the address of a proxy is no program's");
+        assert_eq!(status("X-Forwarded-For: 198.51.100.1\r\n"), 403);
+        assert_eq!(status("Forwarded: for=198.51.100.1\r\n"), 403);
+    }
+}
+
+/// nginx adds no header field unless it is told to.
+#[test]
+fn clients_of_a_trusted_proxy_that_names_nobody_register_no_more_than_others() {
     let place = Place::new(Model::Epoll, behind);
-    let status = |fields: &str| get(place.to(), "/metrics", fields).status;
-    assert_eq!(status(""), 200, "a program of this machine");
-    assert_eq!(status("X-Forwarded-For: 198.51.100.1\r\n"), 403);
-    assert_eq!(status("Forwarded: for=198.51.100.1\r\n"), 403);
+    let mut statuses = (0..40).map(|number| {
+        let body = serde_json::json!({ "name": format!("name-{number}"), "password": PASSWORD }).to_string();
+        send(place.to(), "POST", "/accounts", "", &body).unwrap().status
+    });
+    assert!(statuses.any(|status| status == 429));
 }
 
 /// Behind a proxy that is not named, every client seems to be on this machine.

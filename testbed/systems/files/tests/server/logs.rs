@@ -9,7 +9,7 @@ use std::{
 use engine::Model;
 use files::Options;
 
-use crate::support::{any_port, basic, get, post, serve_accounts, serve_files};
+use crate::support::{any_port, ask, basic, get, post, send, serve_accounts, serve_files};
 
 /// The log, to which all tests of this program write.
 #[derive(Clone, Default)]
@@ -41,7 +41,9 @@ fn the_log_contains_requests_and_no_secrets() {
     fs::write(folder.path().join("root/logged-file"), "hello").unwrap();
     let accounts = serve_accounts(any_port(), folder.path());
     let given = format!("http://{}", accounts.local_addr());
-    let server = serve_files(Model::Epoll, Options::new(folder.path().join("root"), given.parse().unwrap()));
+    let mut options = Options::new(folder.path().join("root"), given.parse().unwrap());
+    options.uploads.keep_free_bytes = Some(0);
+    let server = serve_files(Model::Epoll, options);
     let to = server.local_addr();
 
     post(to, "/accounts", "ann", SECRET);
@@ -51,12 +53,18 @@ fn the_log_contains_requests_and_no_secrets() {
     get(to, "/files/logged-file", &format!("Authorization: Bearer {token}\r\n"));
     get(to, "/files/logged-file", &basic("bob", SECRET));
     get(to, "/files/logged-file", &format!("Authorization: Basic !{SECRET}\r\n"));
+    let fields = format!("{credential}Upload-Complete: ?0\r\n");
+    let begun = send(to, "PUT", "/files/users/ann/part", &fields, "a part").unwrap();
+    let location = begun.field("location").unwrap();
+    assert_eq!(ask(to, "DELETE", location, &credential).status, 204);
+    let id = location.rsplit('/').next().unwrap();
 
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(text.contains("path=\"/files/logged-file\" status=200"), "{text}");
     assert!(text.contains("status=401"), "{text}");
+    assert!(text.contains("path=\"/uploads/{id}\" status=204"), "{text}");
     let encoded = credential.trim().rsplit(' ').next().unwrap();
-    for secret in [SECRET, &token, encoded] {
+    for secret in [SECRET, &token, encoded, id] {
         assert!(!text.contains(secret), "a secret is in the log");
     }
 }

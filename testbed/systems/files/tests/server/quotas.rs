@@ -217,6 +217,7 @@ fn changes_and_refusals_are_recorded_without_secrets() {
     let place = Place::new(Model::Epoll, |options| {
         options.audit = Some(options.root.with_file_name("audit"));
     });
+    let id = "0123456789abcdef0123456789abcdef";
     place.user("bob");
     place.put("users/ann/a", "", "one");
     place.put("users/ann/a", "", "three");
@@ -226,6 +227,8 @@ fn changes_and_refusals_are_recorded_without_secrets() {
     place.get("users/bob/");
     get(place.to(), "/files/x?secret-in-a-query", &basic("ann", "a wrong password"));
     ask(place.to(), "DELETE", "/files/users/ann/a", &basic("ann", PASSWORD));
+    ask(place.to(), "DELETE", &format!("/uploads/{id}"), &basic("ann", PASSWORD));
+    ask(place.to(), "HEAD", &format!("/uploads/{id}"), "");
     let text = fs::read_to_string(place.folder.path().join("audit")).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let shown: Vec<_> = lines
@@ -242,6 +245,8 @@ fn changes_and_refusals_are_recorded_without_secrets() {
             json!(["ann", "refuse", "/files/users/bob/", null, 404]),
             json!([null, "refuse", "/files/x", null, 401]),
             json!(["ann", "delete", "users/ann/a", 5, 204]),
+            json!(["ann", "refuse", "/uploads/{id}", null, 404]),
+            json!([null, "refuse", "/uploads/{id}", null, 401]),
         ]
     );
     for line in &lines {
@@ -254,8 +259,25 @@ fn changes_and_refusals_are_recorded_without_secrets() {
         PASSWORD,
         "a wrong password",
         "secret-in-a-query",
+        id,
         basic("ann", PASSWORD).trim().rsplit(' ').next().unwrap(),
     ] {
         assert!(!text.contains(secret), "{secret} is in the trail");
     }
+}
+
+#[test]
+fn anybody_may_be_refused_as_often_as_they_like_and_fills_no_disk() {
+    let place = Place::new(Model::Epoll, |options| {
+        options.audit = Some(options.root.with_file_name("audit"));
+    });
+    let (path, begun) = (format!("/files/{}", "x".repeat(3_000)), Instant::now());
+    for _ in 0..200 {
+        assert_eq!(get(place.to(), &path, "").status, 401);
+    }
+    let most = 60 + 1 + begun.elapsed().as_secs();
+    let text = fs::read_to_string(place.folder.path().join("audit")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!((60..=most).contains(&(lines.len() as u64)), "{} lines", lines.len());
+    assert!(lines.iter().all(|line| line["path"].as_str().is_some_and(|path| path.len() == 512)));
 }

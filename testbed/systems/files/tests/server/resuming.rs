@@ -117,6 +117,20 @@ fn only_its_owner_resumes_an_upload_and_can_abandon_it() {
 }
 
 #[test]
+fn an_upload_is_abandoned_also_where_the_disk_is_full() {
+    let place = Place::new(Model::Epoll, |_| ());
+    let location = break_off(&place, "Content-Length: 10\r\n", "half");
+    let Place { folder, server } = place;
+    drop(server);
+    let full = |options: &mut files::Options| options.uploads.keep_free_bytes = Some(u64::MAX);
+    let place = Place { server: Place::serve(&folder, Model::Epoll, full), folder };
+    assert_eq!(patch(&place, &location, 4, "?1", "-whole").status, 507);
+    assert_eq!(ask(place.to(), "DELETE", &location, &basic("ann", PASSWORD)).status, 204);
+    assert_eq!(head(&place, &location).status, 404);
+    assert_eq!(staged(&place.path("")), [""; 0]);
+}
+
+#[test]
 fn contradictory_requests_are_refused() {
     let place = Place::new(Model::Epoll, |_| ());
     let location = break_off(&place, "Content-Length: 10\r\n", "half");

@@ -142,6 +142,10 @@ fn uploaded_files_are_not_for_every_user_of_the_machine() {
     assert_eq!(place.put("users/ann/a", "", "private").status, 201);
     let mode = place.path("users/ann/a").metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o137, 0, "{mode:o}");
+    for made in ["users", "users/ann"] {
+        let mode = place.path(made).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o027, 0, "{made}: {mode:o}");
+    }
 }
 
 /// Uploads must leave room for logs, databases and whatever else the machine needs.

@@ -52,6 +52,7 @@ pub(crate) struct Api {
     peers: Arc<PeerMonitor>,
     asking: Pool,
     waiting: Pool,
+    removing: Pool,
     doubts: Arc<Mutex<Doubts>>,
 }
 
@@ -98,7 +99,8 @@ impl Api {
     ) -> Self {
         let asking = Pool::new("share-ask", ASKING, WAITING_MAX);
         let waiting = Pool::new("share-wait", WAITING, 0);
-        Self { shared, index, downloads, peers, asking, waiting, doubts: Arc::default() }
+        let removing = Pool::new("share-remove", 1, WAITING_MAX);
+        Self { shared, index, downloads, peers, asking, waiting, removing, doubts: Arc::default() }
     }
 
     /// Another peer says that what this one sent of some content is wrong: the file is hashed again, unless that was done
@@ -135,7 +137,7 @@ impl Api {
             ("GET" | "HEAD", path) if path.starts_with("/obtain/") => self.progress(path, query).await,
             ("DELETE", path) if path.starts_with("/obtain/") => self.cancel(path, query),
             ("POST", "/register") => self.register(body).await,
-            ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query),
+            ("DELETE", path) if path.starts_with("/files/") => self.remove(path, query).await,
             (_, "/" | "/files" | "/search" | "/peers" | "/healthz" | "/metrics") => {
                 Ok(Response::method_not_allowed("GET, HEAD"))
             }
@@ -273,7 +275,7 @@ impl Api {
     }
 
     /// Stops shared files of a name: all of them if they are the same.
-    fn remove(&self, path: &str, query: Option<&str>) -> Result<Response, FieldsError> {
+    async fn remove(&self, path: &str, query: Option<&str>) -> Result<Response, FieldsError> {
         let encoded = path.trim_start_matches("/files/");
         let name = decode_path(encoded)
             .map_err(|error| FieldsError::field("name", format!("cannot be read: {error}")))?;
@@ -294,11 +296,15 @@ impl Api {
                 "say which with ?hash=HASH",
             ));
         }
-        Ok(match named.iter().try_for_each(|(path, _)| self.shared.remove(path)) {
-            Ok(()) => Response::done(),
-            Err(error) => {
+        let shared = Arc::clone(&self.shared);
+        // It waits for the disk, which a loop must not, and not for an index that may be away.
+        let remove_all = move || named.iter().try_for_each(|(path, _)| shared.remove(path));
+        Ok(match self.removing.run(remove_all).await {
+            Ok(Ok(())) => Response::done(),
+            Ok(Err(error)) => {
                 refusal::new(507, &format!("it cannot be recorded: {error}"), "make room on the disk")
             }
+            Err(error) => refusal::new(503, &error.to_string(), "ask again in a moment"),
         })
     }
 }

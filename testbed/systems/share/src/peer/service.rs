@@ -309,6 +309,8 @@ fn lock(options: &Options) -> Result<std::fs::File, PeerError> {
     let state = &options.state;
     let unusable = |source| PeerError::State { path: state.clone(), source };
     std::fs::create_dir_all(state).map_err(unusable)?;
+    // Otherwise a power failure might lose a new folder with what was kept in it. Not every user may read the one above.
+    let _ = std::fs::File::open(state.join("..")).and_then(|above| above.sync_all());
     let file = std::fs::File::create(state.join("lock")).map_err(unusable)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}

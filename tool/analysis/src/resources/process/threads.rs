@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::FULL_THREAD;
 use super::waiters::{Counts, Waiters};
 use crate::counters::{Process, Thread, ThreadState};
 use crate::resources::samples::growth;
@@ -30,6 +31,8 @@ pub struct ThreadFamilyUse {
     pub name: String,
     /// Most of them in any one sample.
     pub threads: usize,
+    /// Those of them that kept a core to themselves ([`FULL_THREAD`]).
+    pub full: usize,
     /// Processor time used, in cores.
     pub cores: f64,
 }
@@ -137,15 +140,17 @@ impl Threads {
 
     /// Use by the threads of each name, most first.
     pub(super) fn by_name(&self, elapsed_us: f64) -> Vec<ThreadFamilyUse> {
-        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        let mut sums: BTreeMap<String, (u64, usize)> = BTreeMap::new();
         for thread in self.all.values() {
-            let sum = sums.entry(family(&thread.name)).or_default();
+            let (sum, full) = sums.entry(family(&thread.name)).or_default();
             *sum = sum.saturating_add(thread.cpu_us);
+            *full += usize::from(thread.cpu_us as f64 / elapsed_us >= FULL_THREAD);
         }
         let mut all: Vec<ThreadFamilyUse> = sums
             .into_iter()
-            .map(|(name, cpu_us)| ThreadFamilyUse {
+            .map(|(name, (cpu_us, full))| ThreadFamilyUse {
                 threads: self.most_at_once.get(&name).copied().unwrap_or(0),
+                full,
                 cores: cpu_us as f64 / elapsed_us,
                 name,
             })

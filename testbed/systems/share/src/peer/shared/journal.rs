@@ -2,7 +2,8 @@
 //! file is hashed twice, and the files that were removed from sharing.
 //!
 //! Lines are appended to a file, which is rewritten when most of them are obsolete. A truncated line is ignored: its file
-//! is hashed again.
+//! is hashed again. So a power failure may lose the lines about hashes, but none about a removal: its file would be shared
+//! again.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -93,9 +94,9 @@ impl Journal {
         }))
     }
 
-    /// Records that a file is not to be shared.
+    /// Records that a file is not to be shared, durably.
     pub(crate) fn remove(&self, path: &str) -> io::Result<()> {
-        self.append([Line::Removed { path: path.to_owned() }])
+        self.append_and(File::sync_data, [Line::Removed { path: path.to_owned() }])
     }
 
     /// Forgets the content of a file.
@@ -113,8 +114,17 @@ impl Journal {
         self.append(gone.into_iter().map(|path| Line::Gone { path }))
     }
 
-    /// Appends lines with one write.
+    /// Appends lines, which a power failure may lose.
     fn append(&self, lines: impl IntoIterator<Item = Line>) -> io::Result<()> {
+        self.append_and(|_| Ok(()), lines)
+    }
+
+    /// Appends lines with one write, and knows what they say once `keep` has kept it.
+    fn append_and(
+        &self,
+        keep: impl FnOnce(&File) -> io::Result<()>,
+        lines: impl IntoIterator<Item = Line>,
+    ) -> io::Result<()> {
         let (lines, mut text): (Vec<_>, _) = (lines.into_iter().collect(), Vec::new());
         if lines.is_empty() {
             return Ok(());
@@ -125,7 +135,8 @@ impl Journal {
         }
         let mut inner = self.lock();
         let before = inner.file.metadata()?.len();
-        inner.file.write_all(&text).inspect_err(|_| {
+        let written = inner.file.write_all(&text).and_then(|()| keep(&inner.file));
+        written.inspect_err(|_| {
             // Half a line would corrupt the next one. If it cannot be cut off, its file is hashed again.
             let _ = inner.file.set_len(before);
         })?;
@@ -201,6 +212,8 @@ fn rewrite(path: &Path, known: &Known) -> io::Result<File> {
     }
     writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()?;
     fs::rename(&aside, path)?;
+    // Otherwise a power failure might bring the old file back, after lines were kept in the new one.
+    File::open(path.parent().unwrap_or(path))?.sync_all()?;
     OpenOptions::new().append(true).open(path)
 }
 
