@@ -166,7 +166,9 @@ fn bookings_are_proven_on_every_database() {
         let run = read(&place, entry["runs"][0].as_str().expect("a name"));
         let shares = run["requests"].as_array().expect("the mix");
         assert_eq!((&shares[0]["name"], &shares[1]["asked_share"]), (&"book".into(), &0.4.into()), "{run}");
-        assert!(shares.iter().all(|share| share["completed"].as_u64() > Some(0)), "{shares:?}");
+        // In a few requests there may be no booking yet to cancel.
+        let came = |share: &Value| ["completed", "replaced"].map(|count| share[count].as_u64());
+        assert!(shares.iter().all(|share| came(share).iter().any(|count| *count > Some(0))), "{shares:?}");
     }
 }
 
