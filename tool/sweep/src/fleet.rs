@@ -545,9 +545,15 @@ fn stops(stop: Option<Stop>, users: &[u32]) -> Vec<Option<Stop>> {
 
 impl Member {
     fn new(remote: RemoteGenerator, names: &mut BTreeSet<String>) -> Self {
+        let name = unused(&remote.about().host, names).into();
+        Self { remote: Some(remote), ..Self::named(name) }
+    }
+
+    /// One that nothing was heard of yet.
+    fn named(name: Arc<str>) -> Self {
         Self {
-            name: unused(&remote.about().host, names).into(),
-            remote: Some(remote),
+            name,
+            remote: None,
             prepared: Prepared::default(),
             weight: 1,
             users: 0,
@@ -667,20 +673,7 @@ mod tests {
 
     /// A member whose stream is none: what it sent is said by the test.
     fn member() -> Member {
-        Member {
-            name: "far".into(),
-            remote: None,
-            prepared: Prepared::default(),
-            weight: 1,
-            users: 1,
-            slices: Slices::default(),
-            heard_us: 0,
-            reached_us: 0,
-            unlooked_us: 0,
-            finished_us: None,
-            late_us: 0,
-            clock: (0, 0.0),
-        }
+        Member { users: 1, ..Member::named("far".into()) }
     }
 
     #[test]

@@ -213,7 +213,7 @@ impl FromStr for GoalFlag {
         let figure = figure(name).ok_or_else(shape)?;
         if figure == GoalFigure::Users && at.is_some() {
             return Err(format!(
-                "'{text}': N* is not of some number of users; write 'users>=N' alone, or another figure"
+                "'{text}': N* is itself a number of users: write 'users>=N' alone, or give another figure"
             ));
         }
         let value = match figure {
