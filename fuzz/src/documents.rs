@@ -40,7 +40,7 @@ fn without_files(bytes: &[u8]) -> Option<&str> {
 
 /// What an agent is to send is what was read here.
 fn passes_to_an_agent(scenario: Scenario) {
-    let prepare = Prepare { plan: Plan::new(scenario.clone()), threads: None };
+    let prepare = Prepare { plan: Plan::new(scenario.clone()), threads: None, watch: false };
     // Of bodies that are too long for a message the user is told.
     let Ok(sent) = command(&Command::Prepare(Box::new(prepare))) else { return };
     let mut commands = Commands::default();

@@ -1,6 +1,8 @@
-//! What `--profile` costs: throughput of a server at its N* while it is sampled, beside the same without, in turns A B B A, so
+//! What sampling costs a server at its N*: throughput while `--profile` samples it, beside the same without, in turns A B B A, so
 //! that a drift of the machine meets both alike; the same for each second of the server's CPU time, which is steadier, and is
-//! what limits it; and the CPU time of nstar beside.
+//! what limits it; and the CPU time of nstar beside. A load of a number of requests is sampled meanwhile, one by time only once it
+//! was measured. Where perf(1) may sample all processors, it takes turns too, in several ways: what all of them cost is the
+//! kernel's price.
 
 use std::{
     fs,
@@ -20,6 +22,7 @@ use crate::{
         beside::Beside,
         cpu,
         effort::{Effort, Result},
+        perf,
         table::{Against, Row},
         under_way::{Busy, wait_for_end, wait_for_load},
         workspace::{CLIENTS, SHARED, ServerProcess, Workspace},
@@ -29,7 +32,9 @@ use crate::{
 /// The share of throughput that should be left.
 const REACH: f64 = 0.98;
 /// Length of a turn, seconds, at least and at most: a load is sampled for its first 10 s.
-const SECONDS: [u32; 2] = [3, 10];
+const SECONDS: [u32; 2] = [3, 9];
+/// So many times the requests that a server at its best answers in that time: a turn does not end early.
+const MORE: f64 = 1.1;
 /// Users up to whom N* is looked for.
 const USERS_MAX: u32 = 64;
 /// How often N* is looked for, on a host where other things may run.
@@ -40,6 +45,53 @@ const SETTLING: Duration = Duration::from_millis(300);
 /// How much shorter than the load the time is in which it is read: with what it takes to notice the load it stays within.
 const MARGIN: Duration = Duration::from_secs(1);
 
+/// How long perf takes to begin.
+const PERF_BEGINS: Duration = Duration::from_millis(700);
+
+/// Who samples a server during a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sampler {
+    Nobody,
+    Nstar,
+    /// perf, so often in a second of processor time, everything that the processors do.
+    PerfOfAll(&'static str),
+    /// perf, so often in a second of processor time, the server's threads, each by an event of its own.
+    PerfOfThreads(&'static str),
+}
+
+/// All who take turns; the last is what the others are compared with.
+const ALL: [Sampler; 5] = [
+    Sampler::Nstar,
+    Sampler::PerfOfAll("99"),
+    Sampler::PerfOfAll("1"),
+    Sampler::PerfOfThreads("99"),
+    Sampler::Nobody,
+];
+/// The same without perf.
+const WITHOUT_PERF: [Sampler; 2] = [Sampler::Nstar, Sampler::Nobody];
+
+impl Sampler {
+    fn all() -> &'static [Self] {
+        match perf::cannot_sample_all() {
+            None => &ALL,
+            Some(why) => {
+                eprintln!("bench: {why}");
+                &WITHOUT_PERF
+            }
+        }
+    }
+
+    /// What it does to a load, in words.
+    fn name(self) -> String {
+        match self {
+            Sampler::Nobody => "load alone".to_owned(),
+            Sampler::Nstar => "load with --profile".to_owned(),
+            Sampler::PerfOfAll(hertz) => format!("load beside perf record -a -F {hertz} -g"),
+            Sampler::PerfOfThreads(hertz) => format!("load beside perf record -p SERVER -F {hertz} -g"),
+        }
+    }
+}
+
 /// The thread that takes samples, without which nothing was measured.
 const PROFILER: &str = "profiler";
 /// Those that find callers, and where threads sleep.
@@ -48,11 +100,13 @@ const BESIDE_PROFILER: [&str; 2] = ["unwinder", "off-cpu"];
 pub(super) fn measure(workspace: &Workspace, effort: Effort) -> Result<Vec<Row>> {
     workspace.file("1k", KB)?;
     let seconds = effort.seconds.clamp(SECONDS[0], SECONDS[1]);
+    let samplers = Sampler::all();
     let mut rows = Vec::new();
     for start in [on_nginx, on_threads, on_shared_processors] {
         let measured = start(workspace).and_then(|site| {
-            let at = At { workspace, users: site.saturation(workspace)?, seconds };
-            site.rows(at, effort.rounds)
+            let (users, per_s) = site.saturation(workspace)?;
+            let requests = (MORE * per_s * f64::from(seconds)) as u64;
+            site.rows(At { workspace, users, requests, seconds }, samplers, effort.rounds)
         });
         match measured {
             Ok(measured) => rows.extend(measured),
@@ -96,6 +150,9 @@ fn on_shared_processors(workspace: &Workspace) -> Result<Site> {
 struct At<'a> {
     workspace: &'a Workspace,
     users: u32,
+    /// In a turn.
+    requests: u64,
+    /// About how long it lasts.
     seconds: u32,
 }
 
@@ -117,21 +174,21 @@ impl Site {
         format!("http://{}{}", self.server.address, self.path)
     }
 
-    /// N* of the server.
+    /// N* of the server, and its throughput then, requests per second.
     ///
     /// # Errors
     /// Its throughput was not seen to stop growing.
-    fn saturation(&self, workspace: &Workspace) -> Result<u32> {
+    fn saturation(&self, workspace: &Workspace) -> Result<(u32, f64)> {
         for _ in 0..SWEEPS {
-            if let Some(users) = self.swept(workspace)? {
-                return Ok(users);
+            if let Some(found) = self.swept(workspace)? {
+                return Ok(found);
             }
         }
         Err(format!("{}: no N* up to {USERS_MAX} users", self.name).into())
     }
 
-    /// N* as one sweep finds it.
-    fn swept(&self, workspace: &Workspace) -> Result<Option<u32>> {
+    /// The same as one sweep finds it.
+    fn swept(&self, workspace: &Workspace) -> Result<Option<(u32, f64)>> {
         let output = workspace.path("saturation.json");
         let flags =
             format!("sweep {} -c 1..{USERS_MAX} -t 1 --no-progress -o {}", self.url(), output.display());
@@ -139,27 +196,36 @@ impl Site {
         cpu::run_on(&self.processors, &workspace.nstar(&flags), &[0, 4])?;
         let run: Value = serde_json::from_str(&fs::read_to_string(output)?)?;
         let users = run["verdict"]["users_at_saturation"].as_u64();
-        Ok(users.and_then(|users| u32::try_from(users).ok()))
+        let users = users.and_then(|users| u32::try_from(users).ok());
+        Ok(users.zip(run["verdict"]["throughput_max_per_s"].as_f64()))
     }
 
-    fn rows(&self, at: At<'_>, rounds: usize) -> Result<Vec<Row>> {
-        let (mut with, mut without) = (Vec::new(), Vec::new());
+    fn rows(&self, at: At<'_>, samplers: &[Sampler], rounds: usize) -> Result<Vec<Row>> {
+        let mut turns: Vec<Vec<Turn>> = samplers.iter().map(|_| Vec::new()).collect();
         for _ in 0..rounds {
-            let first = self.turn(at, true)?;
-            without.push(mean(self.turn(at, false)?, self.turn(at, false)?));
-            let last = self.turn(at, true)?;
-            with.push(mean(first, last));
+            let there: Vec<Turn> =
+                samplers.iter().map(|sampler| self.turn(at, *sampler)).collect::<Result<_>>()?;
+            // The last one is the first on the way back.
+            let back: Vec<Turn> =
+                samplers.iter().rev().map(|sampler| self.turn(at, *sampler)).collect::<Result<_>>()?;
+            for (turns, (one, other)) in turns.iter_mut().zip(there.into_iter().zip(back.into_iter().rev())) {
+                turns.push(mean(one, other));
+            }
         }
-        Ok(rows(&format!("load with --profile, {}, {} users (N*)", self.name, at.users), &with, &without))
+        let Some(without) = turns.pop() else { return Ok(Vec::new()) };
+        let name = |sampler: &Sampler| format!("{}, {}, {} users (N*)", sampler.name(), self.name, at.users);
+        let all = samplers.iter().zip(&turns);
+        Ok(all.flat_map(|(sampler, with)| rows(*sampler, &name(sampler), with, &without)).collect())
     }
 
     /// One load.
-    fn turn(&self, at: At<'_>, is_profiled: bool) -> Result<Turn> {
+    fn turn(&self, at: At<'_>, sampler: Sampler) -> Result<Turn> {
+        let mut perf = self.perf(at.workspace, sampler)?;
         let output = at.workspace.path("profiled.json");
-        let (url, users, seconds) = (self.url(), at.users, at.seconds);
-        let profile = if is_profiled { " --profile" } else { "" };
+        let (url, users, requests) = (self.url(), at.users, at.requests);
+        let profile = if sampler == Sampler::Nstar { " --profile" } else { "" };
         let flags = format!(
-            "load {url} -c {users} -d {seconds}s -t 1 --no-progress -o {}{profile}",
+            "load {url} -c {users} --total {requests} -t 1 --no-progress -o {}{profile}",
             output.display()
         );
         let before_s = self.server.cpu_s();
@@ -167,12 +233,37 @@ impl Site {
         wait_for_load(&mut nstar, &self.server, before_s)?;
         thread::sleep(SETTLING);
         let (begun, before_s) = (Instant::now(), self.server.cpu_s());
-        let busy = Busy::of(&nstar, Duration::from_secs(seconds.into()).saturating_sub(MARGIN))?;
+        let busy = Busy::of(&nstar, Duration::from_secs(at.seconds.into()).saturating_sub(MARGIN))?;
         let served = (self.server.cpu_s() - before_s) / begun.elapsed().as_secs_f64();
         wait_for_end(&mut nstar)?;
+        if let Some(perf) = &mut perf
+            && let Some(status) = perf.0.try_wait()?
+        {
+            return Err(format!("{} did not sample: {status}", sampler.name()).into());
+        }
         let run: Value = serde_json::from_str(&fs::read_to_string(output)?)?;
-        let sampling = if is_profiled { sampling(&busy, &run)? } else { 0.0 };
+        let sampling = if sampler == Sampler::Nstar { sampling(&busy, &run)? } else { 0.0 };
         Ok(Turn { per_s: per_s(&run["steps"][0])?, served, busy: busy.all, sampling })
+    }
+
+    /// perf under way, where it is what samples.
+    fn perf(&self, workspace: &Workspace, sampler: Sampler) -> Result<Option<Beside>> {
+        let (hertz, of) = match sampler {
+            Sampler::Nobody | Sampler::Nstar => return Ok(None),
+            Sampler::PerfOfAll(hertz) => (hertz, vec!["-a".to_owned()]),
+            Sampler::PerfOfThreads(hertz) => (hertz, vec!["-p".to_owned(), self.processes()]),
+        };
+        let samples = workspace.path("perf.data").display().to_string();
+        let words = ["perf", "record", "-q", "-N", "-e", "cpu-clock", "-g", "-F", hertz, "-o", &samples];
+        let words: Vec<String> = words.map(String::from).into_iter().chain(of).collect();
+        let perf = self.started(&words)?;
+        thread::sleep(PERF_BEGINS);
+        Ok(Some(perf))
+    }
+
+    /// The processes of the server, as perf takes them.
+    fn processes(&self) -> String {
+        cpu::tree(self.server.pid()).iter().map(u32::to_string).collect::<Vec<_>>().join(",")
     }
 
     fn started(&self, words: &[String]) -> Result<Beside> {
@@ -203,28 +294,32 @@ fn mean(a: Turn, b: Turn) -> Turn {
     }
 }
 
-fn rows(work: &str, with: &[Turn], without: &[Turn]) -> Vec<Row> {
-    let row = |unit, read: fn(&Turn) -> f64, reach| Row {
+fn rows(sampler: Sampler, work: &str, with: &[Turn], without: &[Turn]) -> Vec<Row> {
+    let is_ours = sampler == Sampler::Nstar;
+    let row = |unit, read: fn(&Turn) -> f64, reach: Option<f64>| Row {
         work: work.to_owned(),
         unit,
         ours: with.iter().map(read).collect(),
         against: Against::Program {
             name: "without".into(),
             theirs: without.iter().map(read).collect(),
-            reach,
+            reach: reach.filter(|_| is_ours),
         },
     };
-    vec![
+    let mut rows = vec![
         row("req/s", |turn: &Turn| turn.per_s, Some(REACH)),
         row("req/CPU-s of the server", |turn: &Turn| turn.per_s / turn.served, Some(REACH)),
         row("req/CPU-s of nstar", |turn: &Turn| turn.per_s / turn.busy, None),
-        Row {
+    ];
+    if is_ours {
+        rows.push(Row {
             work: format!("{work}, the threads that sample"),
             unit: "% of a core",
             ours: with.iter().map(|turn| 100.0 * turn.sampling).collect(),
             against: Against::Nothing,
-        },
-    ]
+        });
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -243,8 +338,9 @@ mod tests {
 
     #[test]
     fn a_load_that_is_sampled_is_compared_with_one_that_is_not() {
-        let rows = rows("load", &[turn(98.0, 0.5, 0.02)], &[turn(100.0, 0.4, 0.0)]);
-        assert_eq!(rows.len(), 4);
+        let of = |sampler| rows(sampler, "load", &[turn(98.0, 0.5, 0.02)], &[turn(100.0, 0.4, 0.0)]);
+        let rows = of(Sampler::Nstar);
+        assert_eq!((rows.len(), of(Sampler::PerfOfAll("99")).len()), (4, 3));
         assert_eq!((rows[0].ours[0], rows[2].ours[0], rows[3].ours[0]), (98.0, 196.0, 2.0));
         assert!((rows[1].ours[0] - 122.5).abs() < 1e-9, "{}", rows[1].ours[0]);
         let Against::Program { theirs, reach, .. } = &rows[2].against else { panic!("beside the other") };

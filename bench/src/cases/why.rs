@@ -1,5 +1,5 @@
 //! Whether the sentence of `nstar load --profile` names the right function: servers whose hot code is known, each sampled by
-//! perf(1) in the same seconds.
+//! perf(1) while nstar drives it.
 
 mod servers;
 
@@ -18,8 +18,8 @@ use crate::tools::{
 
 /// Users of a server.
 const USERS: u32 = 4;
-/// How long a server is sampled, seconds, at least and at most. A load is sampled for 10 s at most; in less than 5 s there are
-/// too few samples to tell two functions apart that take about as much.
+/// How long a server is driven, and then as long again sampled, seconds, at least and at most. nstar samples for 10 s at most; in
+/// less than 5 s there are too few samples to tell two functions apart that take about as much.
 const SECONDS: [u32; 2] = [5, 10];
 /// How long a server runs under load before, seconds: code that is compiled as it runs is compiled by then.
 const WARM_UP_S: u32 = 2;

@@ -44,6 +44,11 @@ pub(crate) fn cannot_sample() -> Option<String> {
     refusal(&["record", "-q", "-N", "-e", "cpu-clock", "-o", "/dev/null"], "sample")
 }
 
+/// Says why perf cannot sample all processors here, whatever runs on them; `None` if it can.
+pub(crate) fn cannot_sample_all() -> Option<String> {
+    refusal(&["record", "-q", "-N", "-a", "-e", "cpu-clock", "-o", "/dev/null"], "sample all processors")
+}
+
 /// Tries perf on a program that does nothing.
 fn refusal(words: &[&str], what: &str) -> Option<String> {
     if !installed("perf") {

@@ -6,7 +6,7 @@ use analysis::ticks::Tick;
 use load::{RequestTotal, SLICE_US};
 
 use crate::allowance::Exceeded;
-use crate::protocol::{Prepared, Report, Started, in_one_line};
+use crate::protocol::{OwnUse, Prepared, Report, Started, in_one_line};
 
 /// Slices may come this much faster than time passes, in all: those that waited at the far end.
 const SLICES_AHEAD: u64 = 1_500;
@@ -23,6 +23,8 @@ pub(crate) struct Arrived {
     pub(crate) prepared: Option<Prepared>,
     pub(crate) started: Option<Started>,
     pub(crate) totals: Option<Vec<RequestTotal>>,
+    /// How full what its host gives it was at worst.
+    pub(crate) own_use: OwnUse,
     /// Why it can make no load, or not any longer.
     pub(crate) failed: Option<String>,
     /// The number of what began last, and when by the far clock, microseconds.
@@ -51,6 +53,7 @@ impl Arrived {
             }
             Report::Finished(number, at_us) => self.finished = Some((number, at_us)),
             Report::Totals(totals) => self.totals = Some(totals),
+            Report::OwnUse(own) => self.own_use = std::mem::take(&mut self.own_use).fuller(own.believed()),
             Report::Failed(reason) => self.failed = Some(in_one_line(&reason, REASON_CHARS_MAX)),
             other => return Ok(Some(other)),
         }
@@ -77,6 +80,7 @@ impl Arrived {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::OwnQuota;
 
     fn tick(number: u64) -> Report {
         Report::Tick(number, Box::default())
@@ -111,6 +115,16 @@ mod tests {
             added
         });
         assert!(honest, "an hour of large slices");
+    }
+
+    #[test]
+    fn of_what_its_host_gives_a_generator_the_fullest_is_kept() {
+        let quota = |stopped| OwnUse { quota: Some(OwnQuota { cores: 2.0, stopped }), link: None };
+        let mut arrived = Arrived::default();
+        for stopped in [0.1, 0.4, f64::NAN, 0.2] {
+            assert_eq!(arrived.add(Report::OwnUse(quota(stopped)), 9, 0), Ok(None));
+        }
+        assert_eq!(arrived.own_use, quota(0.4));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use load::{Ceiling, Generator, LoadError, Plan, THREADS_MAX, limits};
 use observe::monotonic_us;
 
 use crate::heard::{CutOff, LastHeard};
+use crate::own_watch::OwnWatch;
 use crate::protocol::{Begin, Command, Prepare, Prepared, Report, Started};
 use crate::serve::Output;
 use crate::stream::named;
@@ -82,6 +83,7 @@ fn pass_on(waiting: &Receiver<Report>, output: &Output) {
 
 fn work(told: &Receiver<Command>, reports: &SyncSender<Report>, heard: LastHeard) -> Result<(), Stop> {
     let Ok(Command::Prepare(prepare)) = told.recv() else { return Err(Stop::Over) };
+    let is_watched = prepare.watch;
     let mut plan = with_threads(*prepare);
     if !plan.is_sound() {
         return Err(Stop::Because("the load that was sent cannot be one".to_owned()));
@@ -94,11 +96,13 @@ fn work(told: &Receiver<Command>, reports: &SyncSender<Report>, heard: LastHeard
     }
     let probes = load::probe(&plan)?;
     let generator = Generator::start(&plan)?;
-    tell(reports, Report::Started(Started { addresses: generator.addresses().to_vec(), probes }))?;
-    drive(generator, told, reports, CutOff::new(heard, monotonic_us()))
+    let addresses = generator.addresses().to_vec();
+    let own = if is_watched { OwnWatch::start(&addresses) } else { None };
+    tell(reports, Report::Started(Started { addresses, probes }))?;
+    drive(generator, told, reports, (CutOff::new(heard, monotonic_us()), own))
 }
 
-fn with_threads(Prepare { mut plan, threads }: Prepare) -> Plan {
+fn with_threads(Prepare { mut plan, threads, .. }: Prepare) -> Plan {
     let processors = plan.cpus.as_ref().map(Vec::len).filter(|count| *count > 0);
     let usable = || processors.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     plan.threads = threads.map_or_else(usable, |threads| threads as usize).clamp(1, usize::from(THREADS_MAX));
@@ -121,7 +125,7 @@ fn drive(
     mut generator: Generator,
     told: &Receiver<Command>,
     reports: &SyncSender<Report>,
-    mut cut_off: CutOff,
+    (mut cut_off, mut own): (CutOff, Option<OwnWatch>),
 ) -> Result<(), Stop> {
     let (mut due, mut current) = (None, Current::default());
     loop {
@@ -137,6 +141,9 @@ fn drive(
         }
         if cut_off.is_so(monotonic_us()) {
             return Err(Stop::Because("nothing was heard from nstar for 4 s".to_owned()));
+        }
+        if let Some(own) = own.as_mut().and_then(|own| own.look(monotonic_us())) {
+            tell(reports, Report::OwnUse(own))?;
         }
         if let Some(begin) = due.take_if(|begin| begin.at_us <= monotonic_us() + SOON_US) {
             current = begun(&mut generator, begin)?;

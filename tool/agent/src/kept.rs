@@ -9,7 +9,7 @@ use analysis::run::AgentTrouble;
 use crate::alignment::{Alignment, Ping};
 use crate::allowance::{Allowance, Exceeded};
 use crate::arrived::Arrived;
-use crate::protocol::{About, NotFound, Profiled, Report, Unseen};
+use crate::protocol::{About, Listens, NotFound, Profiled, Report, Unseen};
 use crate::samples::Samples;
 
 /// Pings without an answer that are remembered.
@@ -25,11 +25,13 @@ const CLOCK_ERROR_US: f64 = 1_000.0;
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) about: Option<About>,
-    /// The last answer about addresses, with how many there were.
-    pub(crate) watching: (u64, Vec<Result<std::net::SocketAddr, NotFound>>),
+    /// How many questions were asked that are numbered. An answer may come when it is not waited for any longer.
+    questions: u64,
+    /// The last answer about addresses, with the number of the question.
+    pub(crate) watching: (u64, Vec<Result<Listens, NotFound>>),
     /// What it said last that it may not see.
     pub(crate) unseen: Unseen,
-    /// The last facts of its host, with how many there were.
+    /// The last facts of its host, with the number of the question.
     pub(crate) facts: (u64, Facts),
     /// How many profiles were asked for, and the last answer.
     pub(crate) profiles: (u64, Option<Profiled>),
@@ -57,6 +59,7 @@ impl Kept {
     pub(crate) fn new(now_us: u64) -> Self {
         Self {
             about: None,
+            questions: 0,
             watching: (0, Vec::new()),
             unseen: Unseen::default(),
             facts: (0, Facts::default()),
@@ -77,6 +80,12 @@ impl Kept {
             left_out: 0,
             allowance: Allowance::new(now_us),
         }
+    }
+
+    /// The number of a question that is asked now.
+    pub(crate) fn question(&mut self) -> u64 {
+        self.questions += 1;
+        self.questions
     }
 
     /// The number of a ping that is sent now.
@@ -109,9 +118,9 @@ impl Kept {
         let Some(report) = self.arrived.add(report, bytes, after_us)? else { return Ok(()) };
         match report.believed() {
             Report::About(about) => self.about = Some(about),
-            Report::Watching(found) => self.watching = (self.watching.0 + 1, found),
+            Report::Watching(number, found) => self.watching = (number, found),
             Report::Unseen(unseen) => self.add_unseen(unseen),
-            Report::Facts(facts) => self.facts = (self.facts.0 + 1, *facts),
+            Report::Facts(number, facts) => self.facts = (number, *facts),
             Report::Profiled(profiled) => self.profiles.1 = Some(profiled),
             Report::Sample(sample) => self.add_sample(*sample, now_us)?,
             Report::Look(look) => self.add_look(look, now_us),
@@ -328,10 +337,11 @@ mod tests {
     #[test]
     fn the_last_facts_count_and_are_cut_to_what_is_believed() {
         let mut kept = Kept::new(0);
-        let facts =
-            |name: &str| Report::Facts(Box::new(Facts { clock: Some(name.into()), ..Facts::default() }));
-        kept.add(facts("tsc"), 8, 10).unwrap();
-        kept.add(facts("\x1b[2Jhpet"), 8, 20).unwrap();
+        let facts = |number, name: &str| {
+            Report::Facts(number, Box::new(Facts { clock: Some(name.into()), ..Facts::default() }))
+        };
+        kept.add(facts(1, "tsc"), 8, 10).unwrap();
+        kept.add(facts(2, "\x1b[2Jhpet"), 8, 20).unwrap();
         let expected = Facts { clock: Some(" [2Jhpet".into()), ..Facts::default() };
         assert_eq!(kept.facts, (2, expected));
     }

@@ -23,6 +23,8 @@ mod kept;
 mod link;
 mod observer;
 mod open;
+mod own_program;
+mod own_watch;
 mod patience;
 mod profiling;
 pub mod protocol;

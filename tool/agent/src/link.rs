@@ -1,10 +1,12 @@
 //! An agent that was started somewhere, and the stream to it.
 
 use std::process;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crate::endpoint::Endpoint;
 use crate::open::Ended;
+use crate::patience::Patience;
 use crate::protocol::{About, Command};
 use crate::ssh::{BySsh, Connection};
 use crate::stream::{End, Stream};
@@ -29,22 +31,31 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Starts an agent and aligns its clock with ours. `by_ssh` says how it runs on a host that is reached so.
-    pub(crate) fn start(endpoint: &Endpoint, by_ssh: BySsh) -> Result<Self, StartError> {
-        Self::start_within(ANSWER_PATIENCE, endpoint, by_ssh)
+    /// Starts an agent and aligns its clock with ours, until somebody asks to stop. `by_ssh` says how it runs on a host that is
+    /// reached so.
+    pub(crate) fn start(endpoint: &Endpoint, by_ssh: BySsh, stop: &AtomicBool) -> Result<Self, StartError> {
+        Self::start_within(ANSWER_PATIENCE, endpoint, (by_ssh, stop))
     }
 
     /// The same, with so much time for all answers together.
-    fn start_within(patience: Duration, endpoint: &Endpoint, by_ssh: BySsh) -> Result<Self, StartError> {
-        let (stream, connection) = reach(endpoint, by_ssh)?;
-        let deadline = Instant::now() + patience;
-        let left = || deadline.saturating_duration_since(Instant::now());
-        let began = stream.shared.wait_until(left(), |kept| kept.about.is_some());
-        let failure = |began: bool| if began { None } else { Some(why_not(&stream, endpoint)) };
+    fn start_within(
+        most: Duration,
+        endpoint: &Endpoint,
+        (by_ssh, stop): (BySsh, &AtomicBool),
+    ) -> Result<Self, StartError> {
+        // Of the two the stream ends first, also where this fails.
+        let (connection, stream) = reach(endpoint, by_ssh, stop)?;
+        let patience = Patience::begin(most, stop);
+        let began = stream.shared.wait_unless_stopped(&patience, |kept| kept.about.is_some());
+        let failure = |began: bool| match began {
+            true => None,
+            false if patience.is_stopped() => Some(StartError::Interrupted),
+            false => Some(why_not(&stream, endpoint)),
+        };
         failure(began).map_or(Ok(()), Err)?;
         for number in 1..=PINGS {
             stream.ask(Command::Ping(0));
-            let answered = stream.shared.wait_until(left(), |kept| kept.pongs >= number);
+            let answered = stream.shared.wait_unless_stopped(&patience, |kept| kept.pongs >= number);
             failure(answered).map_or(Ok(()), Err)?;
         }
         let about = stream.shared.lock().about.clone().unwrap_or_default();
@@ -53,25 +64,29 @@ impl Link {
 }
 
 /// Starts the command, or takes the stream that is there.
-fn reach(endpoint: &Endpoint, by_ssh: BySsh) -> Result<(Stream, Option<Connection>), StartError> {
+fn reach(
+    endpoint: &Endpoint,
+    by_ssh: BySsh,
+    stop: &AtomicBool,
+) -> Result<(Option<Connection>, Stream), StartError> {
     let (command, connection) = match endpoint {
         Endpoint::Here => (here(), None),
         Endpoint::Command(words) => (command(words), None),
         Endpoint::Ssh(host) => {
             let connection = Connection::new(endpoint, host)?;
-            (connection.agent(by_ssh)?, Some(connection))
+            (connection.agent(by_ssh, stop)?, Some(connection))
         }
         Endpoint::Open(stream) => {
             let opened = stream.take().ok_or_else(|| std::io::Error::other("the stream was used before"));
             let opened = opened.and_then(Stream::open);
             return opened
-                .map(|stream| (stream, None))
+                .map(|stream| (None, stream))
                 .map_err(|source| StartError::Here { what: "the stream", source });
         }
     };
     let program = command.get_program().to_string_lossy().into_owned();
     let stream = Stream::start(command).map_err(|source| StartError::NotRun { program, source })?;
-    Ok((stream, connection))
+    Ok((connection, stream))
 }
 
 /// An agent beside this process. It is known by the name of the program, where its file is still there.
@@ -136,15 +151,30 @@ mod tests {
         Ok(())
     }
 
-    #[test]
-    fn all_answers_at_the_start_have_to_come_within_one_time() {
+    /// One that has greeted and answers so.
+    fn open(answers: impl FnOnce(PipeReader, PipeWriter) + Send + 'static) -> Endpoint {
         let (input, commands) = pipe().unwrap();
         let (said, mut output) = pipe().unwrap();
         output.write_all(protocol::greeting().as_bytes()).unwrap();
-        thread::spawn(move || late(input, output));
+        thread::spawn(move || answers(input, output));
         let ways = Ways { output: Box::new(said), input: Box::new(commands), ended: Box::new(|| None) };
-        let endpoint = Endpoint::Open(OpenStream::new("far", ways));
-        let started = Link::start_within(Duration::from_secs(1), &endpoint, BySsh::default());
+        Endpoint::Open(OpenStream::new("far", ways))
+    }
+
+    #[test]
+    fn all_answers_at_the_start_have_to_come_within_one_time() {
+        let endpoint = open(|input, output| drop(late(input, output)));
+        let go_on = AtomicBool::new(false);
+        let started = Link::start_within(Duration::from_secs(1), &endpoint, (BySsh::default(), &go_on));
         assert!(matches!(started, Err(StartError::Silent { .. })), "{started:?}");
+    }
+
+    #[test]
+    fn a_start_that_waits_for_an_agent_is_given_up_once_somebody_asks_to_stop() {
+        let silent = |mut input: PipeReader, _output: PipeWriter| drop(input.read_to_end(&mut Vec::new()));
+        let stop = AtomicBool::new(true);
+        let day = Duration::from_secs(24 * 60 * 60);
+        let started = Link::start_within(day, &open(silent), (BySsh::default(), &stop));
+        assert!(matches!(started, Err(StartError::Interrupted)), "{started:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! The near end: starts an agent somewhere, asks it, and keeps what it says.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use analysis::counters::{Counters, ServerAddress, ThreadLook};
@@ -14,7 +15,7 @@ use crate::kept::Kept;
 use crate::link::{ANSWER_PATIENCE, Link};
 use crate::open::Ended;
 use crate::patience::Patience;
-use crate::protocol::{About, Command, NotFound, ProfileOrder, TIERS_MAX};
+use crate::protocol::{About, Command, Listens, NotFound, ProfileOrder, TIERS_MAX};
 use crate::ssh::BySsh;
 use crate::trouble::StartError;
 
@@ -25,9 +26,9 @@ const SAMPLE_PATIENCE: Duration = Duration::from_secs(1);
 pub const PROFILE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What an address turned out to be where an agent runs.
-pub type Sighting = Result<SocketAddr, NotFound>;
+pub type Sighting = Result<Listens, NotFound>;
 
-/// Facts that were asked for, as the number of answers before.
+/// Facts that were asked for, by the number of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked(u64);
 
@@ -48,19 +49,20 @@ impl Observer {
     /// Starts an agent and aligns its clock with ours. `by_ssh` says how it runs on a host that is reached so.
     ///
     /// # Errors
-    /// If there is no agent at the end of the stream, or not of this version.
-    pub fn start(endpoint: &Endpoint, by_ssh: BySsh) -> Result<Self, StartError> {
-        Link::start(endpoint, by_ssh).map(|link| Self { link })
+    /// If there is no agent at the end of the stream, or not of this version, or if somebody asks to stop meanwhile.
+    pub fn start(endpoint: &Endpoint, by_ssh: BySsh, stop: &AtomicBool) -> Result<Self, StartError> {
+        Link::start(endpoint, by_ssh, stop).map(|link| Self { link })
     }
 
     /// Has the processes behind these addresses found and sampled from now on: those that the load calls, and those that
     /// tiers on other hosts call. Returns what was found, one for each address in this order, or nothing where the agent does
     /// not answer.
     pub fn watch(&self, addresses: &[SocketAddr], behind: &[SocketAddr]) -> Vec<Sighting> {
-        let asked_before = self.link.stream.shared.lock().watching.0;
-        self.link.stream.ask(Command::Watch { addresses: addresses.to_vec(), behind: behind.to_vec() });
         let shared = &self.link.stream.shared;
-        if !shared.wait_until(ANSWER_PATIENCE, |kept| kept.watching.0 > asked_before) {
+        let number = shared.lock().question();
+        let (asked, asked_behind) = (addresses.to_vec(), behind.to_vec());
+        self.link.stream.ask(Command::Watch { number, addresses: asked, behind: asked_behind });
+        if !shared.wait_until(ANSWER_PATIENCE, |kept| kept.watching.0 == number) {
             // What it said before is of other addresses.
             return Vec::new();
         }
@@ -72,24 +74,24 @@ impl Observer {
     /// Has it tell by what it is judged whether a server there can be measured, and does not wait for that.
     #[must_use]
     pub fn ask_for_facts(&self) -> Asked {
-        let asked = Asked(self.link.stream.shared.lock().facts.0);
-        self.link.stream.ask(Command::Facts);
-        asked
+        let number = self.link.stream.shared.lock().question();
+        self.link.stream.ask(Command::Facts(number));
+        Asked(number)
     }
 
     /// Waits for what was asked for; `None` where the agent does not answer. Their time is of its own clock.
     #[must_use]
-    pub fn facts(&self, Asked(before): Asked) -> Option<Facts> {
+    pub fn facts(&self, Asked(number): Asked) -> Option<Facts> {
         let shared = &self.link.stream.shared;
-        let answered = shared.wait_until(ANSWER_PATIENCE, |kept| kept.facts.0 > before);
+        let answered = shared.wait_until(ANSWER_PATIENCE, |kept| kept.facts.0 >= number);
         answered.then(|| shared.lock().facts.1.clone())
     }
 
     /// The same, and waits only as long as the patience lasts.
     #[must_use]
-    pub fn facts_within(&self, Asked(before): Asked, patience: &Patience<'_>) -> Option<Facts> {
+    pub fn facts_within(&self, Asked(number): Asked, patience: &Patience<'_>) -> Option<Facts> {
         let shared = &self.link.stream.shared;
-        let answered = shared.wait_unless_stopped(patience, |kept| kept.facts.0 > before);
+        let answered = shared.wait_unless_stopped(patience, |kept| kept.facts.0 >= number);
         answered.then(|| shared.lock().facts.1.clone())
     }
 

@@ -19,7 +19,17 @@ impl<'a> Patience<'a> {
     }
 
     pub(crate) fn lasts(&self) -> bool {
-        !self.left().is_zero() && !self.stop.load(Ordering::Relaxed)
+        !self.left().is_zero() && !self.is_stopped()
+    }
+
+    /// Whether somebody asks to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// How long it lasts at most.
+    pub(crate) fn most(&self) -> Duration {
+        self.most
     }
 
     pub(crate) fn left(&self) -> Duration {

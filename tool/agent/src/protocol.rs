@@ -10,6 +10,7 @@ mod facts;
 mod frame;
 mod greeting;
 mod message;
+mod own_use;
 mod packing;
 mod profile;
 
@@ -19,8 +20,9 @@ pub use frame::{FRAME_BYTES_MAX, Frames};
 pub(crate) use greeting::in_one_line;
 pub use greeting::{GREETING_BYTES_MAX, Greeting, GreetingError, greeting};
 pub use message::{
-    About, Begin, Callee, Command, NotFound, Prepare, Prepared, Report, Started, Unread, Unseen,
+    About, Begin, Callee, Command, Listens, NotFound, Prepare, Prepared, Report, Started, Unread, Unseen,
 };
+pub use own_use::{OwnLink, OwnQuota, OwnUse};
 pub use packing::{Packer, Unpacker};
 pub(crate) use profile::TIERS_MAX;
 pub use profile::{PROFILE_BYTES_MAX, ProfileOrder, Profiled};
@@ -28,7 +30,7 @@ pub use profile::{PROFILE_BYTES_MAX, ProfileOrder, Profiled};
 /// The version of what passes over the stream. It changes with any message, and with any type of
 /// [`analysis::counters`], [`analysis::ticks`], [`analysis::doctor::Facts`], [`analysis::profile::HostProfile`],
 /// [`analysis::run::Host`] or [`load::Plan`]: a test holds the bytes of an example.
-pub const PROTOCOL: u32 = 11;
+pub const PROTOCOL: u32 = 12;
 
 /// Reasons why what came over the stream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! The near end of a generator elsewhere: has it make load, and takes what it counts.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use analysis::run::{AgentTrouble, GeneratorLoss};
@@ -13,7 +14,9 @@ use crate::endpoint::Endpoint;
 use crate::kept::Kept;
 use crate::link::{ANSWER_PATIENCE, Link};
 use crate::open::Ended;
-use crate::protocol::{self, About, Begin, Command, FRAME_BYTES_MAX, Prepare, Prepared, Started};
+use crate::patience::Patience;
+use crate::protocol::{self, About, Begin, Command, FRAME_BYTES_MAX, OwnUse, Prepare, Prepared, Started};
+use crate::serve;
 use crate::ssh::BySsh;
 use crate::trouble::StartError;
 
@@ -48,9 +51,9 @@ impl RemoteGenerator {
     /// Starts an agent and aligns its clock with ours. `by_ssh` says how it runs on a host that is reached so.
     ///
     /// # Errors
-    /// If there is no agent at the end of the stream, or not of this version.
-    pub fn start(endpoint: &Endpoint, by_ssh: BySsh) -> Result<Self, StartError> {
-        Link::start(endpoint, by_ssh).map(|link| Self { link })
+    /// If there is no agent at the end of the stream, or not of this version, or if somebody asks to stop meanwhile.
+    pub fn start(endpoint: &Endpoint, by_ssh: BySsh, stop: &AtomicBool) -> Result<Self, StartError> {
+        Link::start(endpoint, by_ssh, stop).map(|link| Self { link })
     }
 
     /// Where it runs.
@@ -64,18 +67,20 @@ impl RemoteGenerator {
     /// # Errors
     /// If the load is too large to be sent.
     pub fn prepare(&self, plan: &Plan, threads: Option<u32>) -> Result<(), TooLarge> {
-        let command = Command::Prepare(Box::new(Prepare { plan: plan.clone(), threads }));
+        // Beside this process it is watched from here.
+        let watch = !self.about().is_beside(&serve::about());
+        let command = Command::Prepare(Box::new(Prepare { plan: plan.clone(), threads, watch }));
         protocol::command(&command).map_err(|bytes| TooLarge { bytes })?;
         self.link.stream.ask(command);
         Ok(())
     }
 
-    /// Waits until it is ready.
+    /// Waits until it is ready, or until somebody asks to stop.
     ///
     /// # Errors
     /// If it is lost.
-    pub fn prepared(&self) -> Result<Prepared, GeneratorLoss> {
-        self.answer(ANSWER_PATIENCE, |kept| kept.arrived.prepared)
+    pub fn prepared(&self, stop: &AtomicBool) -> Result<Prepared, GeneratorLoss> {
+        self.answer(&Patience::begin(ANSWER_PATIENCE, stop), |kept| kept.arrived.prepared)
     }
 
     /// Has it send one request to each server and start its threads, as one of several.
@@ -83,12 +88,13 @@ impl RemoteGenerator {
         self.link.stream.ask(Command::Start(member));
     }
 
-    /// Waits for the answers of the servers, this long beyond what any agent needs.
+    /// Waits for the answers of the servers, this long beyond what any agent needs, or until somebody asks to stop.
     ///
     /// # Errors
     /// If it is lost, or cannot make the load.
-    pub fn started(&self, longest: Duration) -> Result<Started, GeneratorLoss> {
-        self.answer(ANSWER_PATIENCE.saturating_add(longest), |kept| kept.arrived.started.clone())
+    pub fn started(&self, longest: Duration, stop: &AtomicBool) -> Result<Started, GeneratorLoss> {
+        let patience = Patience::begin(ANSWER_PATIENCE.saturating_add(longest), stop);
+        self.answer(&patience, |kept| kept.arrived.started.clone())
     }
 
     /// Has something begin at a time of our monotonic clock.
@@ -128,6 +134,12 @@ impl RemoteGenerator {
         (kept.alignment.ahead_us().unwrap_or(0), kept.alignment.error_us(monotonic_us()).unwrap_or(0.0))
     }
 
+    /// How full what its host gives it was at worst so far, as far as it tells.
+    #[must_use]
+    pub fn own_use(&self) -> OwnUse {
+        self.link.stream.shared.lock().arrived.own_use.clone()
+    }
+
     /// Has it end the load. [`RemoteGenerator::totals`] waits for what it counted.
     pub fn finish(&self) {
         self.link.stream.ask(Command::Finish);
@@ -138,14 +150,21 @@ impl RemoteGenerator {
     /// # Errors
     /// If it is lost.
     pub fn totals(&self) -> Result<Vec<RequestTotal>, GeneratorLoss> {
-        self.answer(ANSWER_PATIENCE, |kept| kept.arrived.totals.clone())
+        // What was counted is wanted of a load that was stopped too.
+        let go_on = AtomicBool::new(false);
+        let patience = Patience::begin(ANSWER_PATIENCE, &go_on);
+        self.answer(&patience, |kept| kept.arrived.totals.clone())
     }
 
-    fn answer<T>(&self, patience: Duration, of: impl Fn(&Kept) -> Option<T>) -> Result<T, GeneratorLoss> {
+    fn answer<T>(
+        &self,
+        patience: &Patience<'_>,
+        of: impl Fn(&Kept) -> Option<T>,
+    ) -> Result<T, GeneratorLoss> {
         let shared = &self.link.stream.shared;
-        shared.wait_until(patience, |kept| of(kept).is_some() || kept.arrived.failed.is_some());
+        shared.wait_unless_stopped(patience, |kept| of(kept).is_some() || kept.arrived.failed.is_some());
         let answer = of(&shared.lock());
-        let silent = || GeneratorLoss::Silent { silent_s: patience.as_secs_f64() };
+        let silent = || GeneratorLoss::Silent { silent_s: patience.most().as_secs_f64() };
         answer.ok_or_else(|| self.loss().unwrap_or_else(silent))
     }
 

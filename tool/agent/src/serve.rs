@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use analysis::doctor::Facts;
-use observe::{KernelPaths, ObserveError, ProgramTables, Taken, Topology, Watcher, monotonic_us};
+use observe::{Found, KernelPaths, ObserveError, ProgramTables, Taken, Topology, Watcher, monotonic_us};
 use rustix::{process::geteuid, system::uname};
 
 use crate::generating::Generating;
 use crate::heard::LastHeard;
 use crate::profiling::Profiling;
 use crate::protocol::{
-    self, About, Command, Commands, Greeting, NotFound, Packer, ProfileOrder, ProtocolError, Report, Unseen,
-    bounded,
+    self, About, Command, Commands, Greeting, Listens, NotFound, Packer, ProfileOrder, ProtocolError, Report,
+    Unseen, bounded,
 };
 use crate::stream::named;
 
@@ -121,12 +121,14 @@ impl Agent {
     fn obey(&mut self, command: Command) -> Result<(), ServeError> {
         match command {
             Command::Ping(number) => self.output.report(&Report::Pong(number, monotonic_us()))?,
-            Command::Watch { addresses, behind } => self.watch(&addresses, &behind)?,
+            Command::Watch { number, addresses, behind } => self.watch(number, &addresses, &behind)?,
             Command::Sample => self.watcher.iter().for_each(|watcher| watcher.request_sample()),
             Command::LookClosely(closely) => {
                 self.watcher.iter().for_each(|watcher| watcher.look_closely(closely));
             }
-            Command::Facts => self.output.report(&Report::Facts(Box::new(self.facts())))?,
+            Command::Facts(number) => {
+                self.output.report(&Report::Facts(number, Box::new(self.facts())))?;
+            }
             Command::Profile(order) => self.profile(order)?,
             Command::EndProfile if self.profiling.iter().all(Profiling::end) => {}
             Command::EndProfile => return Err(ServeError::TooMuch),
@@ -175,14 +177,19 @@ impl Agent {
         bounded(observe::facts(std::process::id(), Some(&topology)))
     }
 
-    fn watch(&mut self, addresses: &[SocketAddr], behind: &[SocketAddr]) -> Result<(), ServeError> {
+    fn watch(
+        &mut self,
+        number: u64,
+        addresses: &[SocketAddr],
+        behind: &[SocketAddr],
+    ) -> Result<(), ServeError> {
         // One that was asked for before ends first.
         self.watcher = None;
         let (topology, found) = observe::find_for_far_load(addresses, behind);
-        let found = found.into_iter().map(|found| found.map_err(not_found)).collect();
+        let found = found.into_iter().map(|found| found.map(listens).map_err(not_found)).collect();
         let mut unseen = Unsaid::default();
         unseen.tell(&topology, &self.output)?;
-        self.output.report(&Report::Watching(found))?;
+        self.output.report(&Report::Watching(number, found))?;
         let watcher = Arc::new(Watcher::start_for_taking(KernelPaths::default(), topology, SAMPLE_PERIOD)?);
         let (theirs, output) = (Arc::downgrade(&watcher), self.output.clone());
         named("nstar-tell", move || tell(&theirs, &output, unseen)).map_err(ObserveError::Thread)?;
@@ -270,6 +277,10 @@ impl Output {
         }
         if left_out > 0 { self.report(&Report::LeftOut(left_out)) } else { Ok(()) }
     }
+}
+
+fn listens(Found { at, by_port }: Found) -> Listens {
+    Listens { at, by_port }
 }
 
 fn not_found(error: ObserveError) -> NotFound {

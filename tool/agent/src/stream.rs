@@ -42,7 +42,7 @@ const STDERR_LINES: usize = 4;
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// How often those who wait look whether to stop: a signal does not wake them.
-const STOP_CHECK: Duration = Duration::from_millis(20);
+pub(crate) const STOP_CHECK: Duration = Duration::from_millis(20);
 
 /// What the threads share with whoever asks.
 #[derive(Debug)]

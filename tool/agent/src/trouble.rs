@@ -105,6 +105,9 @@ pub enum StartError {
         /// Where it was to run.
         endpoint: Box<Endpoint>,
     },
+    /// Somebody asked to stop meanwhile.
+    #[error("interrupted while agents were started")]
+    Interrupted,
     /// Something that is needed here failed.
     #[error("{what}: {source}")]
     Here {

@@ -14,10 +14,10 @@ use analysis::run::AgentTrouble;
 
 use self::support::observer;
 
-/// Answers as an agent does, but for facts, instead of which it says this.
-fn liar(says: impl Fn(&mut Packer) -> Vec<u8> + Send + 'static) -> Observer {
+/// Answers as an agent does, but for facts, instead of which it says this to a question of this number.
+fn liar(says: impl Fn(u64, &mut Packer) -> Vec<u8> + Send + 'static) -> Observer {
     support::liar(move |command, packer| match command {
-        Command::Facts => says(packer),
+        Command::Facts(number) => says(number, packer),
         _ => Vec::new(),
     })
 }
@@ -40,7 +40,7 @@ fn an_agent_tells_the_facts_of_its_host_and_none_of_a_generator() {
 
 #[test]
 fn an_agent_that_does_not_answer_in_time_has_told_nothing() {
-    let silent = liar(|_| Vec::new());
+    let silent = liar(|_, _| Vec::new());
     let stop = AtomicBool::new(false);
     let asked = silent.ask_for_facts();
     assert_eq!(silent.facts_within(asked, &Patience::begin(Duration::from_millis(1), &stop)), None);
@@ -51,12 +51,26 @@ fn an_agent_that_does_not_answer_in_time_has_told_nothing() {
 }
 
 #[test]
+fn late_facts_are_not_taken_for_those_that_were_asked_for_next() {
+    let slow = liar(|number, packer| {
+        let facts = |number| {
+            let clock = Some(format!("clock {number}"));
+            Report::Facts(number, Box::new(Facts { clock, ..Facts::default() }))
+        };
+        [number - 1, number].into_iter().flat_map(|of| packer.pack(&facts(of)).unwrap()).collect()
+    });
+    for number in 1..=2 {
+        assert_eq!(told(&slow).and_then(|facts| facts.clock), Some(format!("clock {number}")));
+    }
+}
+
+#[test]
 fn an_agent_that_sends_anything_else_instead_of_facts_has_told_none() {
-    let too_long = liar(|_| vec![0xff; 8]);
+    let too_long = liar(|_, _| vec![0xff; 8]);
     assert_eq!(told(&too_long), None);
     assert!(too_long.troubles().contains(&AgentTrouble::Malformed), "{:?}", too_long.troubles());
     // A frame of nine bytes that is no report: its kind, a length of four, and what no report begins with.
-    let no_report = liar(|_| [&[9, 0, 0, 0, 3, 4, 0, 0, 0][..], &[0xff; 4]].concat());
+    let no_report = liar(|_, _| [&[9, 0, 0, 0, 3, 4, 0, 0, 0][..], &[0xff; 4]].concat());
     assert_eq!(told(&no_report), None);
     assert!(no_report.troubles().contains(&AgentTrouble::Malformed), "{:?}", no_report.troubles());
 }
@@ -71,7 +85,8 @@ fn an_agent_that_tells_of_more_than_there_can_be_is_cut_short() {
         subjects: vec![(Subject::Generator, limits)],
         ..Facts::default()
     };
-    let lies = liar(move |packer| packer.pack(&Report::Facts(Box::new(facts.clone()))).unwrap());
+    let lies =
+        liar(move |number, packer| packer.pack(&Report::Facts(number, Box::new(facts.clone()))).unwrap());
     let told = told(&lies).unwrap();
     assert!(told.processes.len() < 30_000 && told.subjects.is_empty() && !told.debug_build);
     assert!(!told.processes[0].name.contains(char::is_control), "{:?}", told.processes[0]);
@@ -80,9 +95,9 @@ fn an_agent_that_tells_of_more_than_there_can_be_is_cut_short() {
 #[test]
 fn an_agent_that_floods_with_facts_is_not_listened_to() {
     let large = Facts { clocks: vec!["x".repeat(1 << 20)], ..Facts::default() };
-    let flood = liar(move |packer| {
-        let frames = (0..20).flat_map(|_| packer.pack(&Report::Facts(Box::new(large.clone()))).unwrap());
-        frames.collect()
+    let flood = liar(move |number, packer| {
+        let facts = || Report::Facts(number, Box::new(large.clone()));
+        (0..20).flat_map(|_| packer.pack(&facts()).unwrap()).collect()
     });
     // Some come through before there are too many.
     while told(&flood).is_some() {}

@@ -136,7 +136,8 @@ impl Far {
 
     /// Makes ready to load a server with one thread.
     fn prepare(&mut self, server: &NullServer) -> (Prepared, Started) {
-        self.tell(&Command::Prepare(Box::new(Prepare { plan: plan(server), threads: Some(1) })));
+        let prepare = Prepare { plan: plan(server), threads: Some(1), watch: true };
+        self.tell(&Command::Prepare(Box::new(prepare)));
         let prepared =
             self.wait_for(|report| if let Report::Prepared(one) = report { Some(one) } else { None });
         self.tell(&Command::Start(Member::new(vec![3, 5], 1).unwrap()));
@@ -183,7 +184,7 @@ fn a_number_of_requests_is_made_from_the_instant_on_and_every_one_is_in_a_slice(
                 completed += tick.completed;
             }
             Report::Finished(1, at_us) => finished_us = Some(at_us),
-            Report::Pong(..) => {}
+            Report::Pong(..) | Report::OwnUse(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -211,7 +212,7 @@ fn a_stream_that_takes_nothing_ends_the_load_and_does_not_hold_it_up() {
         }
         passed += 1;
         match far.hear() {
-            Report::Tick(1, _) | Report::Pong(..) => {}
+            Report::Tick(1, _) | Report::Pong(..) | Report::OwnUse(_) => {}
             Report::Failed(reason) => break reason,
             other => panic!("{other:?}"),
         }
@@ -232,7 +233,7 @@ fn a_load_ends_where_nothing_is_heard_from_who_asked_for_it() {
     let reason = loop {
         match far.hear() {
             Report::Tick(1, tick) => assert!(tick.start_us < muted_us + 60_000_000, "it goes on and on"),
-            Report::Pong(..) => {}
+            Report::Pong(..) | Report::OwnUse(_) => {}
             Report::Failed(reason) => break reason,
             other => panic!("{other:?}"),
         }
@@ -252,7 +253,7 @@ fn what_does_not_come_next_or_cannot_be_a_load_is_refused() {
 
     let mut far = Far::start();
     let impossible = Plan { timeout: Duration::ZERO, ..plan(&server) };
-    far.tell(&Command::Prepare(Box::new(Prepare { plan: impossible, threads: None })));
+    far.tell(&Command::Prepare(Box::new(Prepare { plan: impossible, threads: None, watch: false })));
     far.tell(&Command::Start(Member::default()));
     assert!(!far.failed().is_empty(), "a time-out of zero");
     far.end().unwrap();
@@ -260,7 +261,8 @@ fn what_does_not_come_next_or_cannot_be_a_load_is_refused() {
     // One that is to observe ends rather than make any.
     let mut far = Far::start_for(Uses::Observing);
     far.tell(&Command::Ping(1));
-    far.tell(&Command::Prepare(Box::new(Prepare { plan: plan(&server), threads: Some(1) })));
+    let prepare = Prepare { plan: plan(&server), threads: Some(1), watch: false };
+    far.tell(&Command::Prepare(Box::new(prepare)));
     far.wait_for(|report| matches!(report, Report::Pong(1, _)).then_some(()));
     assert!(matches!(far.end(), Err(ServeError::OnlyObserves)));
 

@@ -4,6 +4,7 @@
 
 mod agreement;
 mod blocks;
+mod by_round;
 mod claims;
 mod entry;
 mod findings;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use agreement::{AgreementFinding, agreement};
 pub use blocks::ROUNDS_MIN;
+pub use by_round::{PercentileByRound, TierByRound};
 pub use claims::{Claim, Requirement, Trend, checked};
 pub use entry::{Finished, entry};
 pub(crate) use entry::{cpu_us_per_request, is_lower_bound, is_sweep, is_tier, limit};
@@ -184,9 +186,15 @@ pub struct Entry {
     /// before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_us_per_request_by_round: Vec<Option<f64>>,
+    /// The same of each tier; empty where there is one alone, and in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiers_by_round: Vec<TierByRound>,
     /// Mean response time in each round, at N* of a sweep, microseconds; empty in files from before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub response_time_us_by_round: Vec<Option<f64>>,
+    /// Percentiles of response times in each round; empty in files from before they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub percentiles_by_round: Vec<PercentileByRound>,
     /// The speed of the processors of the systems, by round ([`Step::processor_speed`](crate::run::Step::processor_speed));
     /// empty where they were not timed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

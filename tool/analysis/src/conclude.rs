@@ -72,6 +72,8 @@ pub struct Provenance {
     pub load: LoadShape,
     /// A digest of what was sent ([`Run::sent_digest`]).
     pub sent_digest: Option<String>,
+    /// How long it took to look up the server's name ([`Run::name_lookup_us`]).
+    pub name_lookup_us: Option<f64>,
     /// Counts of each kind of request.
     pub requests: Vec<RequestCount>,
 }
@@ -92,6 +94,7 @@ impl Conclusion {
             seed: provenance.seed,
             load: provenance.load,
             sent_digest: provenance.sent_digest,
+            name_lookup_us: provenance.name_lookup_us,
             requests,
             proof: None,
             confirmation: self.confirmation,

@@ -10,6 +10,7 @@ mod estimate;
 mod figure;
 mod gate;
 mod side;
+mod turns;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,9 +23,10 @@ pub use figure::{Figure, Tier};
 pub use gate::{Gate, GateFinding, GateVerdict, Limit};
 pub use side::{Given, Point, Side, Variant, VariantError};
 
-use crate::comparison::AtUsers;
+use crate::comparison::{AtUsers, Entry};
 use claim::claim;
-use estimate::{Samples, estimate};
+use estimate::{Pairing, Samples, estimate};
+use turns::Turns;
 
 /// The value of [`Contrast::schema`].
 pub const SCHEMA: &str = "nstar.contrast/1";
@@ -100,11 +102,11 @@ impl Ratio {
     /// The fewest repeats of each side that would find a change by this factor 19 times in 20. `None` where the scatter between
     /// repeats is not known, or a thousand would not do.
     pub fn repeats_for(&self, factor: f64) -> Option<u32> {
-        estimate::repeats_for(self.scatter?, factor.ln().abs())
+        estimate::repeats_for(self.scatter?, factor.ln().abs(), self.basis)
     }
 }
 
-/// Puts the runs of two sides beside each other. `None` if a side has no runs.
+/// Puts the runs of two sides beside each other, paired where they took turns. `None` if a side has no runs.
 pub fn of_runs(before: Vec<Given>, after: Vec<Given>, version: &str) -> Option<Contrast> {
     let cautions = caution::of_runs(&before, &after);
     let (before, after) = (side::without_copies(before), side::without_copies(after));
@@ -114,8 +116,12 @@ pub fn of_runs(before: Vec<Given>, after: Vec<Given>, version: &str) -> Option<C
         ([one], [other]) => figure::with_demands(samples, [&one.run, &other.run]),
         _ => samples,
     };
+    let (samples, pairing) = match Turns::of(&before, &after) {
+        Some(turns) => (turns.aligned(samples), Pairing::Turns),
+        None => (samples, Pairing::Apart),
+    };
     let [steps_before, steps_after] = [side::middle_steps(&before)?, side::middle_steps(&after)?];
-    let figures = ratios(&samples, false);
+    let figures = ratios(&samples, pairing);
     let case = Case { at_users, figures, steps_before, steps_after, ..Case::default() };
     Some(Contrast {
         schema: SCHEMA.into(),
@@ -136,12 +142,13 @@ pub fn of_runs(before: Vec<Given>, after: Vec<Given>, version: &str) -> Option<C
 /// [`VariantError`] where they have no workload or no variant in common.
 pub fn of_variants(before: &Variant, after: &Variant, version: &str) -> Result<Contrast, VariantError> {
     let pairs = side::pairs(before, after)?;
-    let paired = before.comparison == after.comparison;
+    let is_one = before.comparison == after.comparison;
+    let pairing = if is_one { Pairing::Rounds } else { Pairing::Apart };
     let case = |(work, one, other): side::Pair<'_>| Case {
         work: work.to_owned(),
         variant: if before.name.is_none() { one.variant.clone() } else { String::new() },
         at_users: None,
-        figures: of_one_run(ratios(&[figure::of_entry(one), figure::of_entry(other)], paired)),
+        figures: of_one_run(ratios(&[figure::of_entry(one), figure::of_entry(other)], pairing), [one, other]),
         steps_before: one.steps.clone(),
         steps_after: other.steps.clone(),
     };
@@ -169,19 +176,24 @@ fn variant_differences(before: &Variant, after: &Variant, pairs: &[side::Pair<'_
 }
 
 /// Says where the files of experiments hold a figure of one run only, whatever the number of rounds.
-fn of_one_run(mut figures: Vec<Ratio>) -> Vec<Ratio> {
-    let is_one = |ratio: &&mut Ratio| {
-        ratio.ci.is_none() && matches!(ratio.figure, Figure::ResponseTimeQuantile { .. })
+fn of_one_run(mut figures: Vec<Ratio>, sides: [&Entry; 2]) -> Vec<Ratio> {
+    let is_kept =
+        |entry: &Entry, name: &str| entry.percentiles_by_round.iter().any(|kept| kept.percentile == name);
+    let is_one = |ratio: &&mut Ratio| match &ratio.figure {
+        Figure::ResponseTimeQuantile { percentile } => {
+            ratio.ci.is_none() && !sides.iter().all(|entry| is_kept(entry, percentile))
+        }
+        _ => false,
     };
     figures.iter_mut().filter(is_one).for_each(|ratio| ratio.basis = Basis::OneRun);
     figures
 }
 
 /// The ratio of every figure that both sides have, with claims.
-fn ratios([before, after]: &[Vec<(Figure, Samples)>; 2], paired: bool) -> Vec<Ratio> {
+fn ratios([before, after]: &[Vec<(Figure, Samples)>; 2], pairing: Pairing) -> Vec<Ratio> {
     let of = |(figure, before): &(Figure, Samples)| {
         let (_, after) = after.iter().find(|(other, _)| other == figure)?;
-        estimate(before, after, paired).map(|found| (figure.clone(), found))
+        estimate(before, after, pairing).map(|found| (figure.clone(), found))
     };
     claim(before.iter().filter_map(of).collect())
 }

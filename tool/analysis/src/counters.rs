@@ -452,6 +452,10 @@ enum UntaggedAddress {
     Unix { path: String },
 }
 
+/// How many threads of a process a sample covers at most. If there are more, it covers the busiest, and some of the others
+/// in turn.
+pub const SAMPLED_THREADS_MAX: usize = 256;
+
 /// The most other ends of the connections to one address that are told.
 pub const CLIENTS_MAX: usize = 16;
 

@@ -8,7 +8,7 @@ mod setting;
 
 pub use checks::{Check, Unmade};
 pub use facts::{
-    Facts, HostProcess, LinkOffloads, ListenQueue, MemoryUse, Processor, ServerNetwork, Sockets, Subject,
+    Facts, HostProcess, LimitedMemory, LinkOffloads, ListenQueue, Processor, ServerNetwork, Sockets, Subject,
     SubjectFacts,
 };
 pub use observers::Known;
@@ -160,7 +160,7 @@ pub enum Fault {
         /// How many of the tier have little left.
         processes: u32,
         /// What the cgroup of that one may use, and what it uses.
-        memory: MemoryUse,
+        memory: LimitedMemory,
     },
     /// Memory was read back from swap.
     Swapping {

@@ -85,6 +85,11 @@ pub struct Run {
     /// Secrets that a name tells of have no part in it. Absent in files from before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_digest: Option<String>,
+    /// How long the generator took to look up the server's name before the load, microseconds; of several servers the longest. No
+    /// response time includes it. Absent where the URL has an address, where other generators made the load, and in files from
+    /// before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_lookup_us: Option<f64>,
     /// The kinds of request, where the load has several; the whole run, warm-up included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestShare>,

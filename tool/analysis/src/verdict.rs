@@ -42,6 +42,7 @@ pub use finding::Finding;
 pub(crate) use finding::SUREST;
 pub use generator::starved as generator_waited;
 pub(crate) use host_limits::reached as host_limits_reached;
+pub(crate) use processor::cpu_demand_us;
 pub use rivals::next;
 pub use shared::sharing;
 pub(crate) use undecided::{Tried, is_told_by_pairs, undecided};

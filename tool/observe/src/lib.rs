@@ -71,5 +71,5 @@ pub use settings::{SettingError, Settings};
 pub use speed::SpeedProbe;
 pub use stoppable::Stoppable;
 pub use topology::Topology;
-pub use topology::find::{find, find_all, find_for_far_load, find_in};
+pub use topology::find::{Found, find, find_all, find_for_far_load, find_in};
 pub use watcher::{Taken, Thinning, Watcher, covering};

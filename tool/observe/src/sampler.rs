@@ -17,8 +17,8 @@ mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analysis::counters::{Counters, Listener, Process, Role, ThreadLook};
-use analysis::doctor::MemoryUse;
+use analysis::counters::{Counters, Listener, Process, Role, SAMPLED_THREADS_MAX, ThreadLook};
+use analysis::doctor::LimitedMemory;
 
 use crate::clock::monotonic_us;
 use crate::kernel_files::{KernelPaths, Pid};
@@ -43,7 +43,7 @@ pub(crate) fn tightest_quota(paths: &KernelPaths, pid: Pid) -> Option<LimitedGro
 }
 
 /// The memory that the cgroups of a process let it use, and what of it is in use; `None` where it has no limit.
-pub(crate) fn memory_in_use(paths: &KernelPaths, pid: Pid) -> Option<MemoryUse> {
+pub(crate) fn memory_in_use(paths: &KernelPaths, pid: Pid) -> Option<LimitedMemory> {
     memory_limit::in_use(paths, pid)
 }
 
@@ -154,7 +154,7 @@ impl Sampler {
 /// How many threads of each process a sample covers, by how many it has.
 fn shares(mut counts: Vec<(usize, Pid)>) -> BTreeMap<Pid, usize> {
     counts.sort_unstable();
-    let wanted: Vec<usize> = counts.iter().map(|(count, _)| (*count).min(threads::THREADS_MAX)).collect();
+    let wanted: Vec<usize> = counts.iter().map(|(count, _)| (*count).min(SAMPLED_THREADS_MAX)).collect();
     let shares = looks::allotted(&wanted, THREADS_MAX);
     counts.into_iter().zip(shares).map(|((_, pid), share)| (pid, share.max(THREADS_MIN))).collect()
 }

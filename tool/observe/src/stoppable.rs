@@ -1,6 +1,7 @@
 //! Which processes may be stopped for a moment.
 
 use std::collections::BTreeSet;
+use std::env;
 
 use analysis::run::LeftAloneReason;
 
@@ -11,7 +12,8 @@ use crate::topology::process_tree::INIT;
 #[derive(Debug)]
 pub struct Stoppable<'a> {
     paths: &'a KernelPaths,
-    user: u32,
+    /// Whose processes are no other user's.
+    users: BTreeSet<u32>,
     own: Pid,
     /// This process's group, which nobody suspends from outside without suspending this process.
     group: i64,
@@ -22,13 +24,13 @@ pub struct Stoppable<'a> {
 impl<'a> Stoppable<'a> {
     /// As seen by this process, with files from `paths`.
     pub fn by_this_process(paths: &'a KernelPaths) -> Self {
-        Self::by(paths, std::process::id(), rustix::process::geteuid().as_raw())
+        Self::by(paths, std::process::id(), own_users())
     }
 
-    fn by(paths: &'a KernelPaths, own: Pid, user: u32) -> Self {
+    fn by(paths: &'a KernelPaths, own: Pid, users: BTreeSet<u32>) -> Self {
         let ours = [INIT, own].into_iter().chain(above(paths, own)).collect();
         let group = Job::of(paths, own).map_or(0, |job| job.group);
-        Self { paths, user, own, group, ours }
+        Self { paths, users, own, group, ours }
     }
 
     /// Whether this process started it, or a process that this one started did.
@@ -40,7 +42,7 @@ impl<'a> Stoppable<'a> {
         if is_started { Ok(()) } else { Err(LeftAloneReason::NotStarted) }
     }
 
-    /// Whether the process may be stopped for a moment.
+    /// Whether the process may be stopped for a moment. What this process started is no other user's, whoever it runs as now.
     ///
     /// # Errors
     /// The reason not to.
@@ -52,7 +54,9 @@ impl<'a> Stoppable<'a> {
         let job = Job::of(self.paths, pid).ok_or(LeftAloneReason::Ended)?;
         let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key));
         let numbers = |key: &str| line(key).unwrap_or_default().split_whitespace().map(str::parse::<u32>);
-        if line("Uid:").is_none() || !numbers("Uid:").all(|user| user == Ok(self.user)) {
+        let is_own = |user: Result<u32, _>| user.is_ok_and(|user| self.users.contains(&user));
+        let is_others = line("Uid:").is_none() || !numbers("Uid:").all(is_own);
+        if is_others && self.check_started(pid).is_err() {
             return Err(LeftAloneReason::OtherUser);
         }
         if numbers("TracerPid:").any(|tracer| tracer != Ok(0)) {
@@ -65,6 +69,17 @@ impl<'a> Stoppable<'a> {
             Some(_) => Ok(()),
         }
     }
+}
+
+/// This user, and who became root by sudo.
+fn own_users() -> BTreeSet<u32> {
+    let user = rustix::process::geteuid();
+    let before = env::var("SUDO_UID").ok().filter(|_| user.is_root());
+    users(user.as_raw(), before.as_deref())
+}
+
+fn users(user: u32, before: Option<&str>) -> BTreeSet<u32> {
+    before.and_then(|text| text.parse().ok()).into_iter().chain([user]).collect()
 }
 
 /// The processes that one runs under, the nearest first. Ends with the first process of all, and where the files go round in a
@@ -129,7 +144,7 @@ mod tests {
         lay_out(&paths, 203, (1, 203, -1), (7, 0, 'T'));
         lay_out(&paths, 204, (90, 204, 204), (7, 0, 'R'));
         lay_out(&paths, 205, (100, 100, 100), (7, 0, 'R'));
-        let stoppable = Stoppable::by(&paths, 100, 7);
+        let stoppable = Stoppable::by(&paths, 100, users(7, None));
         let expected = [
             (200, Ok(())),
             (205, Ok(())),
@@ -154,8 +169,26 @@ mod tests {
         for (pid, parent) in [(90, 1), (100, 90), (101, 100), (102, 101), (200, 1), (300, 301), (301, 300)] {
             lay_out(&paths, pid, (parent, i64::from(pid), -1), (7, 0, 'S'));
         }
-        let stoppable = Stoppable::by(&paths, 100, 7);
+        let stoppable = Stoppable::by(&paths, 100, users(7, None));
         let started = [90, 100, 101, 102, 200, 300, 999].map(|pid| stoppable.check_started(pid).is_ok());
         assert_eq!(started, [false, false, true, true, false, false, false]);
+    }
+
+    #[test]
+    fn only_who_became_root_by_sudo_and_what_was_started_here_are_no_other_users() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = KernelPaths { proc: folder.path().into(), ..KernelPaths::default() };
+        lay_out(&paths, 100, (90, 100, -1), (0, 0, 'S'));
+        for (pid, parent, user) in [(200, 1, 0), (201, 1, 1000), (202, 1, 33), (203, 100, 33)] {
+            lay_out(&paths, pid, (parent, i64::from(pid), -1), (user, 0, 'S'));
+        }
+        let may = |before| {
+            let stoppable = Stoppable::by(&paths, 100, users(0, before));
+            [200, 201, 202, 203].map(|pid| stoppable.check(pid))
+        };
+        let other = Err(LeftAloneReason::OtherUser);
+        assert_eq!(may(Some("1000")), [Ok(()), Ok(()), other, Ok(())]);
+        assert_eq!(may(None), [Ok(()), other, other, Ok(())]);
+        assert_eq!(may(Some("nobody")), may(None));
     }
 }

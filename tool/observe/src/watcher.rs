@@ -2,6 +2,7 @@
 
 mod thinning;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use analysis::counters::{Counters, ThreadLook};
 
 use crate::clock::{monotonic_us, own_thread_cpu_us};
 use crate::error::ObserveError;
-use crate::kernel_files::KernelPaths;
+use crate::kernel_files::{KernelPaths, Pid};
 use crate::sampler::Sampler;
 use crate::topology::Topology;
 use crate::topology::tracker::TopologyTracker;
@@ -48,7 +49,8 @@ const TRACK_PERIOD: Duration = Duration::from_secs(1);
 /// with more than 256 threads, each sample covers the 192 busiest and 64 of the others in turn; of fewer, where all processes
 /// together have more than 1 024. The watcher's own thread, `nstar-observe`, is one of the generator's. Once a second, or less
 /// often with thousands of connections, the topology is searched for new processes: workers, children, and tiers reached by
-/// connections that were not open before.
+/// connections that were not open before. Where a process that listens has gone, what takes its place is searched for at once,
+/// and then after twice as long each time.
 ///
 /// Keeps about 4 000 samples, fewer where each has hundreds of threads, and those at the borders of measurements besides. Each
 /// time there are more, drops every second one and doubles the period.
@@ -318,7 +320,7 @@ fn watch(shared: &Shared, paths: &KernelPaths, period: Duration) {
         if monotonic_us() >= due.track_at_us {
             let start = Start::now();
             tracker.search(&mut topology);
-            due.track_at_us = start.next(TRACK_PERIOD, TRACK_SHARE);
+            due.searched(start.at_us, start.next(TRACK_PERIOD, TRACK_SHARE));
         }
         let start = Start::now();
         if due.wants_look(shared, start.at_us) {
@@ -330,6 +332,7 @@ fn watch(shared: &Shared, paths: &KernelPaths, period: Duration) {
             due.look_at_us = start.next(due.next_pause(), LOOK_SHARE);
         } else if due.wants_sample(shared, start.at_us) {
             tracker.add_children(&mut topology);
+            due.hasten_search(tracker.gone(&topology));
             let counters = sampler.sample(&topology);
             let stretch = publish(shared, counters, &topology, requested);
             due.sample_at_us = start.next(period.saturating_mul(stretch), SAMPLE_SHARE);
@@ -347,6 +350,12 @@ struct Due {
     look_at_us: u64,
     track_at_us: u64,
     looks: u32,
+    /// When the last search began.
+    searched_us: u64,
+    /// The processes that listened and had gone at the last sample.
+    gone: BTreeSet<Pid>,
+    /// How long after the last search to search again while they are gone.
+    again_us: u64,
 }
 
 impl Due {
@@ -360,6 +369,25 @@ impl Due {
     fn wants_sample(&self, shared: &Shared, now_us: u64) -> bool {
         let state = shared.lock();
         state.requested > state.fulfilled || now_us >= self.sample_at_us
+    }
+
+    /// Notes when a search began, and when the next is due by what it cost.
+    fn searched(&mut self, began_us: u64, next_us: u64) {
+        (self.searched_us, self.track_at_us) = (began_us, next_us);
+        self.again_us = self.again_us.saturating_mul(2);
+    }
+
+    /// Brings the next search forward while processes that listened are gone, whatever a search costs: a second after the last
+    /// one, then after twice as long each time. So what takes their place is found about as long after it came as they were
+    /// away, and those that never come back cost a few searches.
+    fn hasten_search(&mut self, gone: BTreeSet<Pid>) {
+        if !gone.is_subset(&self.gone) {
+            self.again_us = micros(TRACK_PERIOD);
+        }
+        if !gone.is_empty() {
+            self.track_at_us = self.track_at_us.min(self.searched_us.saturating_add(self.again_us));
+        }
+        self.gone = gone;
     }
 
     /// The time from one look to the next, between half the period and one and a half.
@@ -450,5 +478,24 @@ mod tests {
     fn new_processes_are_searched_for_between_samples_that_are_far_apart() {
         let due = Due { sample_at_us: 60_000_000, track_at_us: 1_000_000, ..Due::default() };
         assert_eq!((due.next_us(false), due.next_us(true)), (1_000_000, 0));
+    }
+
+    #[test]
+    fn what_takes_the_place_of_a_tier_is_searched_for_at_once_whatever_a_search_costs() {
+        let minute_us = 60_000_000;
+        let mut due = Due::default();
+        due.searched(5_000_000, 5_000_000 + minute_us);
+        due.hasten_search(BTreeSet::new());
+        assert_eq!(due.track_at_us, 65_000_000, "nobody has gone");
+        let gone = || BTreeSet::from([7]);
+        for expected_us in [6_000_000, 8_000_000, 12_000_000, 20_000_000, 36_000_000, 68_000_000] {
+            due.hasten_search(gone());
+            assert_eq!(due.track_at_us, expected_us);
+            due.searched(expected_us, expected_us + minute_us);
+        }
+        due.hasten_search(gone());
+        assert_eq!(due.track_at_us, 68_000_000 + minute_us, "it does not come back");
+        due.hasten_search(BTreeSet::from([7, 8]));
+        assert_eq!(due.track_at_us, 69_000_000, "another has gone");
     }
 }

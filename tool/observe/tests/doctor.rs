@@ -6,7 +6,7 @@
 mod tree;
 
 use analysis::counters::{Role, Tracked};
-use analysis::doctor::{Fault, MemoryUse, Subject, faults};
+use analysis::doctor::{Fault, LimitedMemory, Subject, faults};
 use observe::{facts_in, find_in};
 
 use self::tree::Tree;
@@ -129,7 +129,7 @@ fn a_cgroup_with_little_memory_left_is_found_and_files_that_nobody_reads_are_no_
     tree.file("cgroup/web/memory.stat", "inactive_file 40000000\n");
     assert_eq!(tree.faults(|_| ()), []);
     tree.file("cgroup/web/memory.stat", "inactive_file 2000000\n");
-    let memory = MemoryUse { most_bytes: 100_000_000, used_bytes: 93_000_000 };
+    let memory = LimitedMemory { most_bytes: 100_000_000, used_bytes: 93_000_000 };
     let server = Subject::Server { name: "nginx".into(), pid: SERVER, role: Role::Server };
     let found = [Subject::Generator, server].map(|of| Fault::Memory { of, processes: 1, memory });
     assert_eq!(tree.faults(|_| ()), found);

@@ -277,6 +277,25 @@ fn lost(run: &Run) -> impl Iterator<Item = &Step> {
     run.steps.iter().filter(|step| lost_in_failures(step))
 }
 
+/// From this share of the response times on, a look-up of the name for each connection is worth telling.
+const LOOKUP_SHARE: f64 = 0.01;
+
+/// What looking up the server's name would add to the response times of clients that do it for each connection, where connections
+/// are made for requests and it would be much.
+pub(crate) fn name_lookup(run: &Run) -> Option<String> {
+    let (step, took_us) = (run.verdict_step()?, run.name_lookup_us?);
+    let share = took_us * step.connecting?.per_request / step.response_time_us.mean;
+    (share.is_finite() && share >= LOOKUP_SHARE).then(|| {
+        format!(
+            "Looking up the server’s name took {}: nstar does it once, before the load, and no response time includes it. \
+             Clients that look it up for each connection wait that much longer each time, {} of the response times with {}.",
+            number::time(took_us),
+            number::percent(share),
+            users(step.users)
+        )
+    })
+}
+
 /// The kinds of request as they ran, where there are several and no table has them; empty otherwise.
 pub(crate) fn mix(run: &Run) -> String {
     if requests::requests(run).is_some() {

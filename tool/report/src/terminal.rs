@@ -105,7 +105,8 @@ fn verdict(run: &Run, style: Style, width: usize) -> Vec<String> {
     let tested = run.confirmation.as_ref().map(sentences::confirmation);
     let why = sentences::profile(run).map(|why| format!("Why: {why}"));
     let asleep = sentences::asleep(run).map(|asleep| format!("Off CPU: {asleep}"));
-    let closing = [why, asleep, tested, runner_up(run), next(run), Some(summary::little(run)), mix, proof];
+    let (little, lookup) = (Some(summary::little(run)), summary::name_lookup(run));
+    let closing = [why, asleep, tested, runner_up(run), next(run), lookup, little, mix, proof];
     let closing = closing.into_iter().flatten().map(|text| style.text(&text)).filter(|t| !t.is_empty());
     lines.extend(side_by_side(closing.collect(), width, str::to_owned));
     lines

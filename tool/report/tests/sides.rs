@@ -39,6 +39,19 @@ fn the_terminal_says_what_changed_and_how_sure_that_is() {
 }
 
 #[test]
+fn the_terminal_says_that_runs_took_turns_and_how_many_pairs_they_make() {
+    let mut sides = [Vec::new(), Vec::new()];
+    for (place, run) in many(12).into_iter().enumerate() {
+        sides[place % 2].push(run);
+    }
+    let [before, after] = sides;
+    let found = contrast::of_runs(before, after, "1").expect("runs on both sides");
+    let text = report::contrast::terminal(&found, &TerminalOptions::default());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("with its neighbour in time: intervals come from 6 pairs."), "{text}");
+}
+
+#[test]
 fn the_page_is_well_formed_and_fetches_nothing() {
     for page in [
         report::contrast::html(&slower()).expect("a page"),

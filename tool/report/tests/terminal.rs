@@ -1,7 +1,7 @@
 //! What a person sees in a terminal.
 
 use analysis::{
-    run::{Run, Step},
+    run::{Connecting, Run, Step},
     ticks::{ErrorCounts, ErrorKind},
 };
 use report::{TerminalOptions, terminal};
@@ -112,6 +112,22 @@ fn kinds_that_were_not_told_apart_and_one_that_never_completed_have_rows_too() {
     assert_eq!(row("request "), "request asked share req/s mean µs p50 p90 p95 p99");
     assert_eq!(row("all others"), "all others 100 % 34 100 115 108 160 182 205");
     assert_eq!(row("book"), "book 0.2 % 0.2 % 54.6");
+}
+
+#[test]
+fn a_look_up_of_the_name_is_told_where_connections_are_fresh_and_it_would_be_seen() {
+    let said = |run: &Run| terminal(run, &options()).split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut run = samples::cpu();
+    run.verdict.users_at_saturation = Some(run.steps[0].users);
+    run.steps[0].response_time_us.mean = 10_000.0;
+    run.name_lookup_us = Some(1_200.0);
+    assert!(!said(&run).contains("Looking up"), "connections are kept");
+    run.steps[0].connecting = Some(Connecting { per_request: 1.0, mean_us: 300.0, share: 0.03 });
+    let told = said(&run);
+    assert!(told.contains("name took 1.20 ms: nstar does it once, before the load"), "{told}");
+    assert!(told.contains("12 % of the response times with 1 user."), "{told}");
+    run.name_lookup_us = Some(90.0);
+    assert!(!said(&run).contains("Looking up"), "it is less than a hundredth");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Gathers what `analysis` needs to conclude, from measured steps and samples.
 
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use analysis::{
     conclude::mix::RequestCount,
@@ -75,6 +75,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) generators: Told,
     /// The status of a redirect that answered the first request and that nobody asked for.
     pub(crate) redirected: Option<u16>,
+    /// How long it took to look up the server's name, where that was done here.
+    pub(crate) name_lookup: Option<Duration>,
 }
 
 /// Everything that a run is concluded from.
@@ -85,6 +87,7 @@ pub(crate) struct Gathered<'a> {
     steps: Vec<Step>,
     context: Context,
     server_hosts: Vec<ServerHost>,
+    name_lookup: Option<Duration>,
 }
 
 impl<'a> Gathered<'a> {
@@ -119,7 +122,8 @@ impl<'a> Gathered<'a> {
             generators: Vec::new(),
         };
         let server_hosts = watch.elsewhere().machines();
-        let gathered = Gathered { plan, circumstances, start: measured.start, steps, context, server_hosts };
+        let (start, name_lookup) = (measured.start, measured.name_lookup);
+        let gathered = Gathered { plan, circumstances, start, steps, context, server_hosts, name_lookup };
         gathered.generated_by(measured.generators)
     }
 
@@ -187,6 +191,7 @@ impl<'a> Gathered<'a> {
             seed: self.plan.seed,
             load,
             sent_digest: Some(self.plan.digest()),
+            name_lookup_us: self.name_lookup.map(|took| took.as_secs_f64() * 1e6),
             requests: totals.iter().map(request_count).collect(),
         })
     }

@@ -52,7 +52,8 @@ impl Diagnosis {
 /// # Errors
 /// If nobody can observe where somebody is to.
 pub fn diagnose(server: &[SocketAddr], observe: &Observe) -> Result<Diagnosis, SweepError> {
-    let mut elsewhere = observe.start()?;
+    // A signal ends the process: nobody listens for it.
+    let mut elsewhere = observe.start(&AtomicBool::new(false))?;
     let (topology, unseen) = find(server);
     let is_seen_elsewhere = !server.is_empty() && elsewhere.watch(server, &[]);
     let (first, told_first) = elsewhere.facts(|| look(topology.as_ref()));

@@ -105,7 +105,7 @@ impl Source {
     pub(crate) fn start(making: &Making<'_>, interrupt: &AtomicBool) -> Result<Began, SweepError> {
         let Making { plan, generators, users_max, with_ceiling } = *making;
         if !generators.endpoints.is_empty() {
-            let (fleet, probes, users_max) = Fleet::start(generators, plan, users_max)?;
+            let (fleet, probes, users_max) = Fleet::start(generators, (plan, users_max), interrupt)?;
             let source = Source::Fleet(Box::new(fleet));
             return Ok(Began { source, probes, ceiling_per_s: None, users_max });
         }
@@ -122,6 +122,14 @@ impl Source {
         match self {
             Source::Here(generator) => generator.addresses().to_vec(),
             Source::Fleet(fleet) => fleet.addresses().to_vec(),
+        }
+    }
+
+    /// How long the generator of this process took to look up the server's name, if it has one.
+    pub(crate) fn name_lookup(&self) -> Option<Duration> {
+        match self {
+            Source::Here(generator) => generator.name_lookup(),
+            Source::Fleet(_) => None,
         }
     }
 

@@ -11,10 +11,11 @@ mod profiles;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use agent::protocol::About;
-use agent::{Observer, not_found};
+use agent::{Observer, Sighting, not_found};
 use analysis::conclude::OutOfSight;
 use analysis::counters::{Counters, Hop, ServerAddress};
 use analysis::resources::{Observer as Stand, Replacement, Usage, replaced, usage};
@@ -39,11 +40,12 @@ pub struct Observe {
 }
 
 impl Observe {
-    /// Starts an agent at each, all at the same time.
-    pub(crate) fn start(&self) -> Result<Elsewhere, SweepError> {
+    /// Starts an agent at each, all at the same time, unless interrupted meanwhile.
+    pub(crate) fn start(&self, interrupt: &AtomicBool) -> Result<Elsewhere, SweepError> {
         let start = |endpoint| {
             let flag = flag_of(endpoint, "--observe");
-            Observer::start(endpoint, self.by_ssh).map_err(|source| SweepError::Agent { flag, source })
+            let started = Observer::start(endpoint, self.by_ssh, interrupt);
+            started.map_err(|source| SweepError::Agent { flag, source })
         };
         let started: Vec<_> = thread::scope(|scope| {
             let starting: Vec<_> =
@@ -65,6 +67,7 @@ impl Observe {
                 apart: Apart::default(),
                 has_own: false,
                 trouble: None,
+                by_port: Vec::new(),
             });
         Ok(Elsewhere { agents: agents.collect(), targets: Vec::new(), behind: Vec::new() })
     }
@@ -109,6 +112,8 @@ struct Agent {
     has_own: bool,
     /// Why none of the processes it sees is used, if so.
     trouble: Option<AgentTrouble>,
+    /// Addresses that the load calls, and where there processes listen that are behind them by nothing but the port.
+    by_port: Vec<(SocketAddr, SocketAddr)>,
 }
 
 /// What an agent found.
@@ -127,6 +132,7 @@ impl Elsewhere {
         self.targets = addresses.to_vec();
         for agent in &mut self.agents {
             let sightings = agent.observer.watch(addresses, &[]);
+            agent.by_port = by_port(&agent.stand, addresses, &sightings);
             let any = sightings.iter().any(Result::is_ok);
             agent.found = if any { Found::Servers } else { Found::Nothing };
             agent.trouble = not_found(&sightings).map(|reason| AgentTrouble::ServerNotFound { reason });
@@ -271,7 +277,7 @@ impl Elsewhere {
     /// What they did not tell, each with the name of its host.
     pub(crate) fn troubles(&self) -> Vec<(String, AgentTrouble)> {
         let of = |agent: &Agent| {
-            let all = agent.trouble.clone().into_iter().chain(agent.observer.troubles());
+            let all = agent.of_the_server().chain(agent.observer.troubles());
             all.map(|trouble| (agent.name.clone(), trouble)).collect::<Vec<_>>()
         };
         self.agents.iter().flat_map(of).collect()
@@ -301,6 +307,13 @@ impl Agent {
         matches!(self.trouble, Some(AgentTrouble::Redundant))
     }
 
+    /// What to tell of how it found the server, or why it did not.
+    fn of_the_server(&self) -> impl Iterator<Item = AgentTrouble> + '_ {
+        let by_port = self.by_port.iter().filter(|_| !self.is_redundant());
+        let by_port = by_port.map(|(address, at)| AgentTrouble::ByPort { address: *address, at: *at });
+        self.trouble.clone().into_iter().chain(by_port)
+    }
+
     /// Whether it sees who serves an address that somebody sees called who stands there.
     fn serves(&self, address: &ServerAddress, from: &Stand) -> bool {
         // Of loopback and unix sockets every namespace has its own.
@@ -315,6 +328,9 @@ impl Agent {
     /// Has what tiers on other hosts call looked for.
     fn look_behind(&mut self, targets: &[SocketAddr], behind: &[SocketAddr]) {
         let sightings = self.observer.watch(targets, behind);
+        if !sightings.is_empty() {
+            self.by_port = by_port(&self.stand, targets, &sightings);
+        }
         let found = sightings.iter().skip(targets.len()).any(Result::is_ok);
         if self.found != Found::Nothing {
             return;
@@ -343,6 +359,18 @@ impl Agent {
             seen
         }
     }
+}
+
+/// The addresses whose processes an agent found by nothing but the port, with where these listen. Loopback is a machine's own,
+/// and every other has the same.
+fn by_port(stand: &Stand, addresses: &[SocketAddr], sightings: &[Sighting]) -> Vec<(SocketAddr, SocketAddr)> {
+    let is_elsewhere = stand.machine.is_some();
+    let found = addresses.iter().zip(sightings).filter_map(|(address, seen)| {
+        let seen = seen.as_ref().ok()?;
+        let alone = seen.by_port || (is_elsewhere && address.ip().to_canonical().is_loopback());
+        alone.then_some((*address, seen.at))
+    });
+    found.collect()
 }
 
 /// This moment, as a window.
@@ -401,6 +429,8 @@ pub(crate) fn unused(name: &str, names: &mut BTreeSet<String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use agent::protocol::{Listens, NotFound};
+
     use super::*;
 
     fn about(host: &str, boot_id: &str, process_namespace: &str) -> About {
@@ -441,6 +471,21 @@ mod tests {
                 (on("db-2"), on("db-2"), false),
             ]
         );
+    }
+
+    #[test]
+    fn what_an_agent_found_by_its_port_alone_is_told_and_so_is_loopback_of_another_machine() {
+        let [named, loopback, at] =
+            ["10.0.0.3:80", "127.0.0.1:81", "0.0.0.0:80"].map(|text| text.parse::<SocketAddr>().unwrap());
+        let listens = |at, by_port| Ok(Listens { at, by_port });
+        let told = [listens(at, true), listens(loopback, false)];
+        let here = Stand::default();
+        let there = Stand { machine: Some("web".into()), place: Some("web".into()), is_second: false };
+        assert_eq!(by_port(&here, &[named, loopback], &told), [(named, at)]);
+        assert_eq!(by_port(&there, &[named, loopback], &told), [(named, at), (loopback, loopback)]);
+        let others = [Err(NotFound::NotLocal(named)), listens(named, false)];
+        assert!(by_port(&there, &[named, named], &others).is_empty());
+        assert!(by_port(&there, &[named], &[]).is_empty(), "it did not answer");
     }
 
     #[test]

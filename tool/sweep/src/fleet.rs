@@ -6,6 +6,7 @@
 
 mod joining;
 mod lost;
+mod own;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -65,6 +66,9 @@ pub struct Generators {
 
 /// The word for a generator beside this process.
 const HERE: &str = "here";
+
+/// The flag that names generators.
+const FLAG: &str = "--generator";
 
 /// Reads where load is to be made: a host to reach by ssh, a command that runs `nstar agent`, or `here`.
 ///
@@ -176,12 +180,14 @@ impl Fleet {
     /// as many users then as it says.
     pub(crate) fn start(
         generators: &Generators,
-        plan: &Plan,
-        users_max: u32,
+        (plan, users_max): (&Plan, u32),
+        interrupt: &AtomicBool,
     ) -> Result<(Self, Vec<ProbeReport>, u32), FleetError> {
-        let mut members = started(generators)?;
-        prepare(&mut members, plan, generators.threads)?;
-        let answers = share(&members, plan)?;
+        let (members, answers) = made_ready(generators, plan, interrupt).map_err(|error| {
+            // Whatever else was not heard then, nobody waited for it.
+            let is_interrupted = interrupt.load(Ordering::Relaxed);
+            if is_interrupted { interrupted(generators) } else { error }
+        })?;
         let addresses: BTreeSet<_> = answers.iter().flat_map(|started| &started.addresses).copied().collect();
         let mut fleet = Self {
             members,
@@ -208,13 +214,31 @@ impl Fleet {
     }
 }
 
+/// Starts all, and has them make ready. Returns how the servers answered each.
+fn made_ready(
+    generators: &Generators,
+    plan: &Plan,
+    interrupt: &AtomicBool,
+) -> Result<(Vec<Member>, Vec<Started>), FleetError> {
+    let mut members = started(generators, interrupt)?;
+    prepare(&mut members, (plan, generators.threads), interrupt)?;
+    let answers = share(&members, plan, interrupt)?;
+    Ok((members, answers))
+}
+
+/// Somebody asked to stop before all had made ready.
+fn interrupted(generators: &Generators) -> FleetError {
+    let flag = generators.endpoints.first().map_or(FLAG, |endpoint| flag_of(endpoint, FLAG));
+    FleetError::Start { flag, source: StartError::Interrupted }
+}
+
 /// Starts an agent at each endpoint, all at the same time.
-fn started(generators: &Generators) -> Result<Vec<Member>, FleetError> {
+fn started(generators: &Generators, interrupt: &AtomicBool) -> Result<Vec<Member>, FleetError> {
     if generators.endpoints.len() > MEMBERS_MAX {
         return Err(FleetError::TooMany(generators.endpoints.len()));
     }
     let remotes: Vec<_> = thread::scope(|scope| {
-        let start = |endpoint| scope.spawn(move || start(endpoint, generators.by_ssh));
+        let start = |endpoint| scope.spawn(move || start(endpoint, generators.by_ssh, interrupt));
         let starting: Vec<_> = generators.endpoints.iter().map(start).collect();
         starting
             .into_iter()
@@ -225,18 +249,22 @@ fn started(generators: &Generators) -> Result<Vec<Member>, FleetError> {
     remotes.into_iter().map(|remote| Ok(Member::new(remote?, &mut names))).collect()
 }
 
-fn start(endpoint: &Endpoint, by_ssh: BySsh) -> Result<RemoteGenerator, FleetError> {
-    let flag = flag_of(endpoint, "--generator");
-    RemoteGenerator::start(endpoint, by_ssh).map_err(|source| FleetError::Start { flag, source })
+fn start(endpoint: &Endpoint, by_ssh: BySsh, interrupt: &AtomicBool) -> Result<RemoteGenerator, FleetError> {
+    let flag = flag_of(endpoint, FLAG);
+    RemoteGenerator::start(endpoint, by_ssh, interrupt).map_err(|source| FleetError::Start { flag, source })
 }
 
 /// Has all make ready, and finds out how much each can make.
-fn prepare(members: &mut [Member], plan: &Plan, threads: Option<u32>) -> Result<(), FleetError> {
+fn prepare(
+    members: &mut [Member],
+    (plan, threads): (&Plan, Option<u32>),
+    interrupt: &AtomicBool,
+) -> Result<(), FleetError> {
     for remote in members.iter().filter_map(|member| member.remote.as_ref()) {
         remote.prepare(plan, threads)?;
     }
     for member in members.iter_mut() {
-        member.prepared = member.ask(RemoteGenerator::prepared)?;
+        member.prepared = member.ask(|remote| remote.prepared(interrupt))?;
     }
     // Where one could not be tested, threads stand for what each can make.
     let all_tested = members.iter().all(|member| member.prepared.ceiling_per_s.is_some());
@@ -248,7 +276,7 @@ fn prepare(members: &mut [Member], plan: &Plan, threads: Option<u32>) -> Result<
 }
 
 /// Tells each its place, and returns how the servers answered it.
-fn share(members: &[Member], plan: &Plan) -> Result<Vec<Started>, FleetError> {
+fn share(members: &[Member], plan: &Plan, interrupt: &AtomicBool) -> Result<Vec<Started>, FleetError> {
     let weights: Vec<u32> = members.iter().map(|member| member.weight).collect();
     for (index, member) in members.iter().enumerate() {
         if let (Some(remote), Some(place)) = (&member.remote, Place::new(weights.clone(), index)) {
@@ -257,7 +285,10 @@ fn share(members: &[Member], plan: &Plan) -> Result<Vec<Started>, FleetError> {
     }
     let servers = plan.scenario.bases().len();
     let longest = plan.timeout.saturating_mul(u32::try_from(servers).unwrap_or(u32::MAX));
-    let started = |remote: &RemoteGenerator| remote.started(longest).and_then(|one| of_each(servers, one));
+    let started = |remote: &RemoteGenerator| {
+        let started = remote.started(longest, interrupt)?;
+        of_each(servers, started)
+    };
     members.iter().map(|member| member.ask(started)).collect()
 }
 
@@ -643,7 +674,9 @@ impl Member {
         let clock = (error_us > CLOCK_ERROR_US).then_some(GeneratorTrouble::Clock { error_us });
         let late =
             (self.late_us > LATE_US).then_some(GeneratorTrouble::StartedLate { late_us: self.late_us });
-        clock.into_iter().chain(late).map(|trouble| (self.name.to_string(), trouble)).collect()
+        let own = self.remote.as_ref().map_or_else(Vec::new, |remote| own::troubles(remote.own_use()));
+        let all = clock.into_iter().chain(late).chain(own);
+        all.map(|trouble| (self.name.to_string(), trouble)).collect()
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
 pub use observe::ProgramTables;
 
 /// The longest that a load is sampled.
-const LOAD_MOST: Duration = Duration::from_secs(10);
+pub(crate) const LOAD_MOST: Duration = Duration::from_secs(10);
 
 /// How long a sweep is sampled at N*: some 500 samples of a processor that is full, which tell 40 % from 45 %.
 const SWEEP_MOST: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ pub(crate) struct Profiling {
 }
 
 impl Profiling {
-    /// Begins to sample the tiers that serve now, for a load.
+    /// Begins to sample the tiers that serve now, for a load that ends with a number of requests: it cannot go on after that.
     pub(crate) fn of_load(watch: &Watch, tables: ProgramTables) -> Self {
         Self::start(watch, LOAD_MOST, tables)
     }
@@ -119,28 +119,49 @@ pub(crate) fn profile_at(
     stage.listener.on(&Event::Profiling { users: at.users });
     driver.set_think(at.think);
     driver.set_users(at.users)?;
-    loop {
-        match sampled_once(at, driver, interrupt) {
-            // The others begin again.
-            Err(DriveError::Again(_)) => {}
-            Err(DriveError::Over(_)) => return Ok(None),
-            other => return Ok(Some(other?)),
-        }
-    }
+    let sampling = Sampling { users: at.users, most: SWEEP_MOST, watch: at.watch, tables: at.tables };
+    Ok(sampling.under_load(driver, interrupt)?)
 }
 
-fn sampled_once(
-    at: &AtSaturation<'_>,
-    driver: &mut impl Driver,
-    interrupt: &AtomicBool,
-) -> Result<Profiled, DriveError> {
-    driver.collect(SETTLING_US, interrupt)?;
-    let profiling = Profiling::start(at.watch, SWEEP_MOST, at.tables);
-    let ticks = match profiling.is_under_way() {
-        true => driver.collect(u64::try_from(SWEEP_MOST.as_micros()).unwrap_or(u64::MAX), interrupt)?,
-        false => Vec::new(),
-    };
-    Ok(Profiled { throughput_per_s: throughput_per_s(&ticks), ..profiling.finish(at.users, at.watch) })
+/// What to sample, and for how long.
+pub(crate) struct Sampling<'a> {
+    pub(crate) users: u32,
+    pub(crate) most: Duration,
+    pub(crate) watch: &'a Watch,
+    pub(crate) tables: ProgramTables,
+}
+
+impl Sampling<'_> {
+    /// Lets the load go on for so long and samples meanwhile: apart from what was measured before, so that it costs none of that
+    /// throughput. `None` where no load can be made any longer.
+    ///
+    /// # Errors
+    /// The load cannot be made here.
+    pub(crate) fn under_load(
+        &self,
+        driver: &mut impl Driver,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Profiled>, DriveError> {
+        loop {
+            match self.once(driver, interrupt) {
+                // The others begin again.
+                Err(DriveError::Again(_)) => {}
+                Err(DriveError::Over(_)) => return Ok(None),
+                other => return other.map(Some),
+            }
+        }
+    }
+
+    fn once(&self, driver: &mut impl Driver, interrupt: &AtomicBool) -> Result<Profiled, DriveError> {
+        driver.collect(SETTLING_US, interrupt)?;
+        let profiling = Profiling::start(self.watch, self.most, self.tables);
+        let ticks = match profiling.is_under_way() {
+            true => driver.collect(u64::try_from(self.most.as_micros()).unwrap_or(u64::MAX), interrupt)?,
+            false => Vec::new(),
+        };
+        let profiled = profiling.finish(self.users, self.watch);
+        Ok(Profiled { throughput_per_s: throughput_per_s(&ticks), ..profiled })
+    }
 }
 
 fn throughput_per_s(ticks: &[Tick]) -> Option<f64> {

@@ -13,7 +13,7 @@ use crate::{
     driver::{Began, DriveError, Driver, Making, Sent, Source},
     elsewhere::Observe,
     fleet::Generators,
-    profiling::{Profiling, ProgramTables},
+    profiling::{LOAD_MOST, Profiled, Profiling, ProgramTables, Sampling},
     progress::{Event, Listener},
     sweep::{Driven, SweepError},
     target::{self, Watch},
@@ -45,7 +45,7 @@ pub fn load(
     listener: &mut dyn Listener,
 ) -> Result<Driven, SweepError> {
     let start = RunStart::now();
-    let elsewhere = plan.observe.start()?;
+    let elsewhere = plan.observe.start(interrupt)?;
     let making =
         Making { plan: &plan.load, generators: &plan.generators, users_max: plan.users, with_ceiling: false };
     let Began { source: mut generator, probes, users_max: users, .. } = Source::start(&making, interrupt)?;
@@ -60,7 +60,9 @@ pub fn load(
     let (ticks, profiling) = loop {
         watch.sample();
         generator.set_users(users)?;
-        let profiling = plan.profile.map(|tables| Profiling::of_load(&watch, tables));
+        // A number of requests is kept to: there is no load after it that could be sampled.
+        let meanwhile = plan.profile.filter(|_| !matches!(plan.stop, Stop::Time(_)));
+        let profiling = meanwhile.map(|tables| Profiling::of_load(&watch, tables));
         match generator.run(plan.stop, interrupt) {
             // One of several generators was lost: the others begin again.
             Err(DriveError::Again(_)) => {}
@@ -68,10 +70,14 @@ pub fn load(
         }
     };
     watch.sample();
-    let profiled = profiling.map(|profiling| profiling.finish(users, &watch));
+    let interrupted = interrupt.load(Ordering::Relaxed);
     let step = estimate(users, &ticks, &Precision::default());
     listener.on(&Event::StepDone(Box::new(step.clone())));
-    let generators = generator.told();
+    let profiled = match profiling {
+        Some(profiling) => Some(profiling.finish(users, &watch)),
+        None => profiled_after(plan, (users, &watch), &mut generator, interrupt, listener)?,
+    };
+    let (generators, name_lookup) = (generator.told(), generator.name_lookup());
     let Sent { mut totals, lost, uncounted } = generator.finish();
     let measured = Measured {
         steps: vec![step],
@@ -81,10 +87,11 @@ pub fn load(
         database: None,
         start,
         out_of_time: false,
-        interrupted: interrupt.load(Ordering::Relaxed),
+        interrupted,
         generator_ceiling_per_s: None,
         generators,
         redirected: first.redirected,
+        name_lookup,
     };
     let mut run = Gathered::new(&plan.load, &plan.circumstances, measured).into_run(&totals);
     if let Some(profiled) = profiled {
@@ -92,4 +99,21 @@ pub fn load(
     }
     first.count(&mut totals);
     Ok(Driven { run, totals, lost, uncounted })
+}
+
+/// Lets a load that was measured for some time go on for as long again, 10 s at most, and samples meanwhile. `None` where nobody
+/// asked for that, where the load ended with a number of requests or an interrupt, and where none can be made any longer.
+fn profiled_after(
+    plan: &LoadPlan,
+    (users, watch): (u32, &Watch),
+    generator: &mut Source,
+    interrupt: &AtomicBool,
+    listener: &mut dyn Listener,
+) -> Result<Option<Profiled>, DriveError> {
+    let (Some(tables), Stop::Time(time)) = (plan.profile, plan.stop) else { return Ok(None) };
+    if interrupt.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    listener.on(&Event::Profiling { users });
+    Sampling { users, most: time.min(LOAD_MOST), watch, tables }.under_load(generator, interrupt)
 }

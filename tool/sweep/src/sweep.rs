@@ -135,6 +135,15 @@ impl SweepError {
             Self::Load(_) | Self::Observe(_) | Self::BeforeStep(_) => None,
         }
     }
+
+    /// Whether nothing was measured because somebody asked to stop while agents were started.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        let (Self::Agent { source, .. } | Self::Fleet(FleetError::Start { source, .. })) = self else {
+            return false;
+        };
+        matches!(source, StartError::Interrupted)
+    }
 }
 
 /// Sweeps a server from few users to saturation and beyond. A sweep that is interrupted, or loses what makes its load,
@@ -188,6 +197,8 @@ struct Started {
     plan: SweepPlan,
     first: FirstRequests,
     ceiling_per_s: Option<f64>,
+    /// How long it took to look up the server's name, where that was done here.
+    name_lookup: Option<Duration>,
     /// A time before the load that was watched, microseconds of the monotonic clock.
     rest: (u64, u64),
     database: Option<DatabaseWatch>,
@@ -201,7 +212,7 @@ fn begin(
     listener: &mut dyn Listener,
 ) -> Result<(Source, Started), SweepError> {
     let start = RunStart::now();
-    let elsewhere = plan.observe.start()?;
+    let elsewhere = plan.observe.start(interrupt)?;
     let making = Making {
         plan: &plan.load,
         generators: &plan.generators,
@@ -218,7 +229,8 @@ fn begin(
     }
     let rest = watch.rest();
     let database = plan.database.as_ref().map(|server| DatabaseWatch::start(server, listener));
-    Ok((source, Started { start, plan, first, ceiling_per_s, rest, database, watch }))
+    let name_lookup = source.name_lookup();
+    Ok((source, Started { start, plan, first, ceiling_per_s, name_lookup, rest, database, watch }))
 }
 
 /// Brings together what the search measured and what was seen meanwhile.
@@ -236,6 +248,7 @@ fn gather(started: &Started, searched: Searched, generators: Told, interrupted: 
         generator_ceiling_per_s: started.ceiling_per_s,
         generators,
         redirected: started.first.redirected,
+        name_lookup: started.name_lookup,
     };
     Gathered::new(&plan.load, &plan.circumstances, measured)
 }

@@ -328,7 +328,7 @@ mod tests {
     fn a_glance_reads_the_samples_that_are_there_and_takes_none() {
         let topology = Topology::unseen(([127, 0, 0, 1], 80).into());
         let watcher = Watcher::start(KernelPaths::default(), topology, Duration::from_secs(60)).unwrap();
-        let elsewhere = Observe::default().start().unwrap();
+        let elsewhere = Observe::default().start(&AtomicBool::new(false)).unwrap();
         let (unwatched, unread) = (None, Vec::new());
         let watch = Watch { watcher, elsewhere: RefCell::new(elsewhere), speed: None, unwatched, unread };
         let begun_us = monotonic_us();

@@ -2,7 +2,7 @@
 
 use analysis::counters::{
     CLIENTS_MAX, ConnectionLimits, Container, Counters, CpuQuota, Hop, IoLimit, MemoryLimit, Process,
-    ServerAddress, ThreadLook,
+    SAMPLED_THREADS_MAX, ServerAddress, ThreadLook,
 };
 
 use super::in_one_line;
@@ -12,9 +12,6 @@ const PROCESSORS_MAX: usize = 8_192;
 
 /// Processes of servers and tiers: more than a server usually has that gives each connection a process.
 const PROCESSES_MAX: usize = 16_384;
-
-/// Threads of one process that a sample covers.
-const THREADS_MAX: usize = 256;
 
 /// Disks, and interfaces, of one host.
 const DEVICES_MAX: usize = 4_096;
@@ -124,7 +121,7 @@ fn bound_name(name: &mut String, chars_max: usize) {
 fn bound_process(process: &mut Process) {
     bound_name(&mut process.name, NAME_CHARS_MAX);
     bound_name(&mut process.program, LONG_NAME_CHARS_MAX);
-    cut(&mut process.threads, THREADS_MAX);
+    cut(&mut process.threads, SAMPLED_THREADS_MAX);
     process.threads.iter_mut().for_each(|thread| bound_name(&mut thread.name, NAME_CHARS_MAX));
     cut(&mut process.allowed_cpu_numbers, PROCESSORS_MAX);
     process.cpu_quota = process.cpu_quota.take().and_then(bounded_quota);
@@ -232,7 +229,7 @@ mod tests {
         let sample = bounded_sample(endless());
         let [process, limited, ..] = &sample.processes[..] else { panic!("none is left") };
         let lengths = [sample.cpus.len(), sample.processes.len(), process.threads.len()];
-        assert_eq!(lengths, [PROCESSORS_MAX, PROCESSES_MAX, THREADS_MAX]);
+        assert_eq!(lengths, [PROCESSORS_MAX, PROCESSES_MAX, SAMPLED_THREADS_MAX]);
         let (hops, limits) = (sample.hops.as_ref().unwrap(), sample.memory_limits.as_ref().unwrap());
         let lengths = [hops.len(), hops[0].clients.len(), limits.len(), process.allowed_cpu_numbers.len()];
         assert_eq!(lengths, [HOPS_MAX, CLIENTS_MAX, LIMITS_MAX, PROCESSORS_MAX]);

@@ -95,7 +95,7 @@ mod tests {
 
     use analysis::counters::{Cpu, Role};
     use analysis::doctor::{
-        Check, HostProcess, LinkOffloads, ListenQueue, MemoryUse, ServerNetwork, SubjectFacts, Unmade,
+        Check, HostProcess, LimitedMemory, LinkOffloads, ListenQueue, ServerNetwork, SubjectFacts, Unmade,
     };
 
     use super::*;
@@ -111,7 +111,7 @@ mod tests {
             open_files: Some(u64::MAX),
             allowed: vec![u32::MAX; 300],
             quota_cores: Some(f64::NAN),
-            memory: Some(MemoryUse { most_bytes: u64::MAX, used_bytes: u64::MAX }),
+            memory: Some(LimitedMemory { most_bytes: u64::MAX, used_bytes: u64::MAX }),
             debug_build: true,
         };
         let sockets = || Sockets { network: long(), ..Sockets::default() };
@@ -174,7 +174,7 @@ mod tests {
         facts.processors.iter_mut().for_each(|one| one.siblings.truncate(8));
         facts.processors.iter_mut().for_each(|one| one.governor = Some(name()));
         facts.processes.iter_mut().for_each(|one| one.name = name());
-        let report = Report::Facts(Box::new(bounded(facts)));
+        let report = Report::Facts(1, Box::new(bounded(facts)));
         let packed = Packer::default().pack(&report).map(|frame| frame.len());
         assert!(packed.is_some_and(|length| length < FRAME_BYTES_MAX), "{packed:?}");
     }

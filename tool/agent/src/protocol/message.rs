@@ -11,13 +11,15 @@ use load::{Plan, ProbeReport, RequestTotal, Stop, Think};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::counters::{bounded_look, bounded_sample};
-use super::{ProfileOrder, Profiled, ProtocolError, bounded, in_one_line};
+use super::{OwnUse, ProfileOrder, Profiled, ProtocolError, bounded, in_one_line};
 
 /// What the near end asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// Find the processes behind these addresses, and sample them from now on.
     Watch {
+        /// The number of this question, which its answer repeats.
+        number: u64,
         /// The addresses as the generator calls them.
         addresses: Vec<SocketAddr>,
         /// Addresses that tiers on other hosts call.
@@ -37,8 +39,9 @@ pub enum Command {
     Begin(Begin),
     /// End the load.
     Finish,
-    /// Tell by what it is judged whether a server there can be measured: of the host, and of the processes that are watched.
-    Facts,
+    /// Tell by what it is judged whether a server there can be measured: of the host, and of the processes that are watched. The
+    /// number of this question is repeated by its answer.
+    Facts(u64),
     /// Sample where the processor time of tiers goes and where their threads sleep, and tell it once the time is over.
     Profile(ProfileOrder),
     /// Tell by now what was sampled.
@@ -52,6 +55,8 @@ pub struct Prepare {
     pub plan: Plan,
     /// Threads; `None`: one for each processor that may be used.
     pub threads: Option<u32>,
+    /// Whether to watch what the host does to the load: the near end does not see it.
+    pub watch: bool,
 }
 
 /// What to begin, and when.
@@ -76,8 +81,9 @@ pub struct Begin {
 pub enum Report {
     /// Where it runs. Always the first.
     About(About),
-    /// For each address that is to be watched whether its processes were found, and where they listen.
-    Watching(Vec<Result<SocketAddr, NotFound>>),
+    /// The number of the question, and for each address that is to be watched whether its processes were found, and where they
+    /// listen.
+    Watching(u64, Vec<Result<Listens, NotFound>>),
     /// What may not be seen there. It comes before the answer about addresses, and again when it changes.
     Unseen(Unseen),
     /// A sample; its time is of the far end's clock, as that of looks.
@@ -100,10 +106,13 @@ pub enum Report {
     Finished(u64, u64),
     /// The load has ended: its requests by kind.
     Totals(Vec<RequestTotal>),
+    /// How full what the host gives was lately.
+    OwnUse(OwnUse),
     /// Why the load cannot be made, or not any longer.
     Failed(String),
-    /// By what it is judged whether a server there can be measured; its time is of the far end's clock.
-    Facts(Box<Facts>),
+    /// The number of the question, and by what it is judged whether a server there can be measured; its time is of the far end's
+    /// clock.
+    Facts(u64, Box<Facts>),
     /// What was sampled of some tiers, with the functions named.
     Profiled(Profiled),
 }
@@ -115,15 +124,15 @@ impl Report {
     pub fn believed(self) -> Self {
         match self {
             Self::About(about) => Self::About(about.fit_to_be_shown()),
-            Self::Watching(found) => {
+            Self::Watching(number, found) => {
                 let found = found.into_iter().take(ADDRESSES_MAX);
-                Self::Watching(found.map(|one| one.map_err(NotFound::fit_to_be_shown)).collect())
+                Self::Watching(number, found.map(|one| one.map_err(NotFound::fit_to_be_shown)).collect())
             }
             Self::Unseen(unseen) => {
                 let (namespaces, tiers) = unseen.into_parts();
                 Self::Unseen(Unseen::new(namespaces, tiers))
             }
-            Self::Facts(facts) => Self::Facts(Box::new(bounded(*facts))),
+            Self::Facts(number, facts) => Self::Facts(number, Box::new(bounded(*facts))),
             Self::Sample(sample) => Self::Sample(Box::new(bounded_sample(*sample))),
             Self::Look(look) => Self::Look(bounded_look(look)),
             other => other,
@@ -265,6 +274,15 @@ impl From<Callee> for ServerAddress {
             Callee::Unix(path) => Self::Unix { path: in_one_line(&path, PATH_CHARS_MAX) },
         }
     }
+}
+
+/// Where the processes behind an address listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listens {
+    /// The address that they listen on.
+    pub at: SocketAddr,
+    /// Whether nothing but its port says that they are behind the one that was asked for.
+    pub by_port: bool,
 }
 
 /// Why the processes behind an address were not found.

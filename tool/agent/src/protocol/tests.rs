@@ -6,7 +6,7 @@ use analysis::counters::{
     MemoryLimit, PortsHeld, Process, ProcessLook, Role, ServerAddress, Thread, ThreadLook, Tracked,
 };
 use analysis::doctor::{
-    Check, Facts, HostProcess, LinkOffloads, ListenQueue, MemoryUse, Processor, ServerNetwork, Sockets,
+    Check, Facts, HostProcess, LimitedMemory, LinkOffloads, ListenQueue, Processor, ServerNetwork, Sockets,
     Subject, SubjectFacts, Unmade,
 };
 use analysis::run::Host;
@@ -83,6 +83,7 @@ fn look(at_us: u64) -> ThreadLook {
 
 fn every_report() -> Vec<Report> {
     let address = ([10, 0, 0, 7], 80).into();
+    let listens = Listens { at: address, by_port: true };
     let about = About {
         host: "web".into(),
         boot_id: "b".into(),
@@ -93,8 +94,8 @@ fn every_report() -> Vec<Report> {
     };
     vec![
         Report::About(about),
-        Report::Watching(vec![Ok(address), Err(NotFound::NotLocal(address))]),
-        Report::Watching(vec![Err(NotFound::Unreadable("/proc".into(), Some(13)))]),
+        Report::Watching(7, vec![Ok(listens), Err(NotFound::NotLocal(address))]),
+        Report::Watching(8, vec![Err(NotFound::Unreadable("/proc".into(), Some(13)))]),
         Report::Unseen(unseen()),
         Report::Sample(Box::new(sample(1_000_000))),
         Report::Look(look(1_040_000)),
@@ -114,8 +115,12 @@ fn every_report() -> Vec<Report> {
             completed: 8,
             ..RequestTotal::default()
         }]),
+        Report::OwnUse(OwnUse {
+            link: Some(OwnLink { name: "eth0".into(), used_bits_per_s: 9e8, limit_bits_per_s: 1e9 }),
+            quota: Some(OwnQuota { cores: 2.0, stopped: 0.4 }),
+        }),
         Report::Failed("cannot start a generator thread".into()),
-        Report::Facts(Box::new(facts())),
+        Report::Facts(3, Box::new(facts())),
         Report::Profiled(Profiled::new(2, profile::tests::host())),
     ]
 }
@@ -138,7 +143,7 @@ fn facts() -> Facts {
         open_files: Some(1_024),
         allowed: vec![0, 1],
         quota_cores: Some(1.5),
-        memory: Some(MemoryUse { most_bytes: 100_000_000, used_bytes: 93_000_000 }),
+        memory: Some(LimitedMemory { most_bytes: 100_000_000, used_bytes: 93_000_000 }),
         debug_build: true,
     };
     Facts {
@@ -291,15 +296,15 @@ fn every_command() -> Vec<Command> {
         stop: Some(Stop::Total(70)),
     };
     vec![
-        Command::Watch { addresses: addresses.clone(), behind: addresses },
+        Command::Watch { number: 7, addresses: addresses.clone(), behind: addresses },
         Command::Sample,
         Command::LookClosely(true),
         Command::Ping(u64::MAX),
-        Command::Prepare(Box::new(Prepare { plan: load(), threads: Some(4) })),
+        Command::Prepare(Box::new(Prepare { plan: load(), threads: Some(4), watch: true })),
         Command::Start(Member::new(vec![70_000, 91_000], 1).expect("a member")),
         Command::Begin(begin),
         Command::Finish,
-        Command::Facts,
+        Command::Facts(3),
         Command::Profile(ProfileOrder {
             number: 2,
             most_ms: 10_000,
@@ -350,7 +355,7 @@ fn what_passes_over_the_stream_changes_only_with_the_protocol() {
         every_command().iter().flat_map(|one| command(one).expect("it is short")).collect::<Vec<u8>>();
     assert_eq!(
         (PROTOCOL, sum(&unpacked), sum(&commands)),
-        (11, 10_065_077_261_781_296_160, 1_190_360_358_941_632_662),
+        (12, 11_712_023_415_755_993_476, 7_640_379_280_288_527_998),
         "a message has changed: raise PROTOCOL, and put the new sums here"
     );
 }
@@ -365,6 +370,51 @@ fn a_sample_like_the_one_before_takes_a_fraction_of_it() {
     assert!(second * 8 < first, "{first} bytes, then {second}");
 }
 
+/// A sample of a server of 64 threads that all did something since the one before, on a host of 8 processors.
+fn of_a_busy_server(number: u64) -> Counters {
+    let mut all = sample(number * 250_000);
+    // By what looks like chance.
+    let grown = |of: u32| number * 80_000 + (number * 2_654_435_761 + u64::from(of) * 40_503) % 90_000;
+    let thread = |tid| Thread {
+        tid,
+        name: "nginx".into(),
+        cpu_us: grown(tid),
+        run_queue_wait_us: grown(tid + 1) / 7,
+        futex: Some(0x7f00_0000_0000 + grown(tid) % 16 * 64),
+        ..Thread::default()
+    };
+    let cpu = |number| Cpu {
+        number,
+        user_us: grown(number),
+        system_us: grown(number + 100),
+        idle_us: grown(number + 200),
+        softirq_us: grown(number + 300),
+        ..Cpu::default()
+    };
+    all.cpus = (0..8).map(cpu).collect();
+    all.processes[0].threads = (900..964).map(thread).collect();
+    all
+}
+
+/// As in a sweep: four samples a second, and 25 looks while threads are looked at closely.
+#[test]
+fn what_is_said_of_a_server_of_64_threads_takes_less_than_200_kbit_a_second() {
+    let (mut packer, mut bytes, seconds) = (Packer::default(), 0, 60);
+    for number in 0..4 * seconds {
+        let mut say = |report| bytes += packer.pack(&report).expect("it is short").len() as u64;
+        say(Report::Sample(Box::new(of_a_busy_server(number))));
+        for turn in 0..7 {
+            let futex = |thread| 0x7f00_0000_0000 + thread * (number + turn) % 16 * 64;
+            let futexes = (0..64).map(futex).collect();
+            let server = ProcessLook { name: "nginx".into(), threads: 64, futexes, ..ProcessLook::default() };
+            let at_us = number * 250_000 + turn * 40_000;
+            say(Report::Look(ThreadLook { at_us, processes: vec![server] }));
+        }
+    }
+    let kbit_per_s = bytes * 8 / seconds / 1_000;
+    assert!(kbit_per_s < 200, "{kbit_per_s} kbit/s");
+}
+
 #[test]
 fn nothing_longer_than_a_frame_is_sent_or_read() {
     let endless = sample(0).processes.into_iter().cycle().take(4_000).collect();
@@ -377,7 +427,7 @@ fn nothing_longer_than_a_frame_is_sent_or_read() {
     let large = RequestTemplate { body: vec![0; FRAME_BYTES_MAX], ..RequestTemplate::default() };
     let url = "http://10.0.0.7/".parse().expect("a URL");
     let plan = Plan::new(Scenario::single(&url, large).expect("a load"));
-    let too_long = command(&Command::Prepare(Box::new(Prepare { plan, threads: None })));
+    let too_long = command(&Command::Prepare(Box::new(Prepare { plan, threads: None, watch: false })));
     assert!(too_long.is_err_and(|bytes| bytes > FRAME_BYTES_MAX));
     let bomb = [&9u32.to_le_bytes()[..], &[0], &u32::MAX.to_le_bytes(), &[1, 2, 3, 4]].concat();
     assert!(matches!(unpacked(&bomb, 99), Err(ProtocolError::TooLong { .. })));
@@ -423,7 +473,8 @@ proptest! {
 
     #[test]
     fn a_changed_load_does_no_harm(at in any::<prop::sample::Index>(), with in any::<u8>()) {
-        let mut bytes = command(&Command::Prepare(Box::new(Prepare { plan: load(), threads: None }))).expect("short");
+        let prepare = Prepare { plan: load(), threads: None, watch: true };
+        let mut bytes = command(&Command::Prepare(Box::new(prepare))).expect("short");
         let at = 4 + at.index(bytes.len() - 4);
         bytes[at] = with;
         let mut commands = Commands::default();

@@ -1,6 +1,7 @@
 //! The near end of an agent over pipes, and a far end that answers what it likes.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use agent::protocol::{self, About, Command, Commands, Greeting, Packer, Report};
@@ -20,7 +21,7 @@ pub(crate) fn started(
     thread::spawn(move || far(input, output));
     let ways = Ways { output: Box::new(said), input: Box::new(commands), ended: Box::new(|| None) };
     let endpoint = Endpoint::Open(OpenStream::new("far", ways));
-    Observer::start(&endpoint, BySsh::default())
+    Observer::start(&endpoint, BySsh::default(), &AtomicBool::new(false))
 }
 
 /// Greets and tells the time as an agent does, and says this to every other command.

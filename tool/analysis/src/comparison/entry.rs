@@ -2,6 +2,7 @@
 
 use std::{cmp::Ordering, mem::discriminant};
 
+use super::by_round::{percentiles, tiers};
 use super::users::by_users;
 use super::{Entry, Limit};
 use crate::confirmation::carry;
@@ -55,7 +56,9 @@ pub fn entry(mut runs: Vec<Finished>, overload: bool) -> Option<Entry> {
         throughput_by_round_per_s: by_round(rounds, &counted, |run| Some(run.verdict.throughput_max_per_s)),
         at_least_by_round_per_s: by_round(rounds, &aside, |run| Some(run.verdict.throughput_max_per_s)),
         cpu_us_per_request_by_round: cpu_by_round(rounds, runs),
+        tiers_by_round: tiers(rounds, runs),
         response_time_us_by_round: by_round(rounds, &counted, response_time_mean),
+        percentiles_by_round: percentiles(rounds, &counted),
         processor_speed_by_round: speed_by_round(rounds, runs),
         of_fastest: None,
         of_baseline: None,
@@ -96,7 +99,11 @@ fn carry_test(runs: &mut [Finished]) -> Option<Confirmation> {
 }
 
 /// A figure in each round; nothing for a round that was missed or cut short.
-fn by_round(rounds: u32, runs: &[&Finished], figure: impl Fn(&Run) -> Option<f64>) -> Vec<Option<f64>> {
+pub(super) fn by_round(
+    rounds: u32,
+    runs: &[&Finished],
+    figure: impl Fn(&Run) -> Option<f64>,
+) -> Vec<Option<f64>> {
     let whole = |finished: &&&Finished| {
         !finished.run.warnings.iter().any(|warning| warning.kind == WarningKind::Interrupted)
     };
@@ -310,6 +317,34 @@ mod tests {
         assert!(!found.lower_bound && found.doubts.is_empty(), "{:?}", found.doubts);
         let width = found.throughput_ci_per_s[1] - found.throughput_ci_per_s[0];
         assert!(width < 20.0, "two runs know more than one: {width}");
+    }
+
+    #[test]
+    fn percentiles_and_what_each_tier_costs_are_kept_round_by_round() {
+        let round = |round: u32, p99: f64, database_cores: f64| {
+            let mut finished = Finished { round, ..beside(0.0) };
+            let time = &mut finished.run.verdict.response_time_at_saturation_us;
+            (time.p99, time.samples) = (p99, 100_000);
+            let database = Processes { name: "mariadbd".to_owned(), pid: Some(9), ..Processes::default() };
+            let resources = &mut finished.run.steps[0].resources;
+            let tier = Resource {
+                identity: Some(Identity::Processes(database)),
+                used: database_cores,
+                ..resources[1].clone()
+            };
+            resources.push(tier);
+            finished
+        };
+        let found = entry(vec![round(0, 9_000.0, 0.1), round(2, 8_000.0, 0.2)], false).expect("an entry");
+        let p99 = found.percentiles_by_round.iter().find(|one| one.percentile == "p99").expect("p99");
+        assert_eq!(p99.response_time_us, [Some(9_000.0), None, Some(8_000.0)]);
+        let [database, sink] = found.tiers_by_round.as_slice() else { panic!("{:?}", found.tiers_by_round) };
+        assert_eq!((database.name.as_str(), sink.name.as_str()), ("mariadbd", "nstar-sink"));
+        let near = |found: Option<f64>, us: f64| found.is_some_and(|found| (found - us).abs() < 1e-9);
+        assert!(near(database.cpu_us_per_request[0], 200.0) && near(database.cpu_us_per_request[2], 400.0));
+        assert!(near(sink.cpu_us_per_request[2], 1_000.0) && sink.cpu_us_per_request[1].is_none());
+        let alone = entry(vec![beside(0.0)], false).expect("an entry");
+        assert_eq!(alone.tiers_by_round, [], "one tier costs what all do");
     }
 
     /// What the generator held back once of three times is no throughput of the server; what a request cost then is.

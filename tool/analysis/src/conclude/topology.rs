@@ -7,7 +7,7 @@ use crate::run::{
     Edge, Identity, Laws, Node, NodeKind, ResourceKind, ServerUnwatched, Step, Tier, TierLimit, TierMemory,
     Topology, Verdict,
 };
-use crate::verdict::Curve;
+use crate::verdict::{Curve, cpu_demand_us};
 
 /// Processes that use fewer cores and that nobody is seen to call are left out.
 const IDLE_CORES: f64 = 0.005;
@@ -49,20 +49,17 @@ fn tier(group: &Group, curve: &Curve, star: &Step, laws: &Laws) -> Tier {
         identity.as_ref().and_then(Identity::processes).is_some_and(|of| *of == processes)
     };
     let held = laws.demands.iter().filter(|demand| held(&demand.identity));
-    let (cpu, other): (Vec<_>, Vec<_>) = held.partition(|demand| demand.kind == ResourceKind::Cpu);
-    let regressed = cpu.first().map(|demand| demand.demand_us);
+    let other = held.filter(|demand| demand.kind != ResourceKind::Cpu);
     Tier {
         containers: group.containers.clone(),
         units: group.units.clone(),
-        cpu_us_per_request: regressed.or_else(|| per_request(group.cores * 1e6)),
+        // What the verdict says of it, which the regression over all steps may differ from.
+        cpu_us_per_request: cpu_demand_us(curve, &processes).or_else(|| per_request(group.cores * 1e6)),
         cores: group.cores,
         utilization: group.busy(),
         disk_bytes_per_request: group.disk_bytes_per_s.and_then(per_request),
         memory: memory(curve, group),
-        demands: other
-            .iter()
-            .map(|demand| TierLimit { of: demand.kind, demand_us: demand.demand_us })
-            .collect(),
+        demands: other.map(|demand| TierLimit { of: demand.kind, demand_us: demand.demand_us }).collect(),
         processes,
     }
 }
@@ -201,7 +198,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::resources::{Hops, MemoryUse, Usage};
-    use crate::run::{Bottleneck, GeneratorShare, HostName, Processes};
+    use crate::run::{Bottleneck, Demand, GeneratorShare, HostName, Processes};
     use crate::verdict::Shape;
 
     fn group(role: Role, name: &str, cores: f64) -> Group {
@@ -279,6 +276,35 @@ mod tests {
         assert_eq!(marked.collect::<Vec<_>>(), ["app"]);
         let NodeKind::Tier(app) = &topology.nodes[3].is else { panic!("{:?}", topology.nodes[3]) };
         assert_eq!((app.cpu_us_per_request, app.utilization), (Some(10_000.0), 0.5));
+    }
+
+    #[test]
+    fn what_a_request_costs_a_tier_is_what_the_verdict_says_and_not_the_regression() {
+        let app = group(Role::Server, "app", 1.0);
+        let usage = Usage { elapsed_us: 1e6, groups: vec![app.clone()], ..Usage::default() };
+        let step = Step { users: 4, throughput_per_s: 100.0, usage, ..Step::default() };
+        let curve = Curve::new(vec![step], Shape::default(), None);
+        let processes = curve.processes(&app);
+        let regressed = Demand {
+            kind: ResourceKind::Cpu,
+            holder: "app".to_owned().into(),
+            identity: Some(Identity::Processes(processes.clone())),
+            demand_us: 13_000.0,
+            demand_ci_us: None,
+            throughput_limit_per_s: 150.0,
+        };
+        let laws = Laws { demands: vec![regressed], ..Laws::default() };
+        let found = topology(&curve, &laws, &Verdict::default(), &Context::default()).unwrap();
+        let costs: Vec<Option<f64>> = found
+            .nodes
+            .iter()
+            .filter_map(|node| match &node.is {
+                NodeKind::Tier(tier) => Some(tier.cpu_us_per_request),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(costs, [Some(10_000.0)]);
+        assert_eq!(costs, [cpu_demand_us(&curve, &processes)]);
     }
 
     #[test]

@@ -4,11 +4,12 @@
 //! each side, the interval can only come from the runs' own ones (delta method): what differs between starts of the server
 //! is not in it. With several, it comes from the scatter between them, by Welch's t ("The generalization of Student's
 //! problem when several different population variances are involved", Biometrika 34, 1947); a side of one run is taken to
-//! scatter as the other does. Rounds of one experiment are paired.
+//! scatter as the other does. Rounds of one experiment are paired, and so are runs that took turns.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::turns::PAIRS_MIN;
 use crate::statistics::mean::{mean, standard_deviation};
 use crate::statistics::pooling::effective_degrees_of_freedom;
 use crate::statistics::{NORMAL_95, t_95, t_cdf, t_two_sided};
@@ -71,6 +72,45 @@ pub enum Basis {
         /// How many there are.
         rounds: u32,
     },
+    /// From the scatter of ratios within pairs of neighbours in time: the runs of the two sides took turns.
+    Turns {
+        /// How many pairs there are.
+        pairs: u32,
+    },
+}
+
+impl Basis {
+    /// Whether it is the scatter of ratios, each of a pair.
+    fn is_paired(self) -> bool {
+        matches!(self, Self::Rounds { .. } | Self::Turns { .. })
+    }
+
+    /// The fewest repeats of each side that have such an interval.
+    fn repeats_min(self) -> u32 {
+        if let Self::Turns { .. } = self { PAIRS_MIN as u32 } else { 2 }
+    }
+}
+
+/// What figures at the same place on both sides have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pairing {
+    /// Nothing.
+    Apart,
+    /// The round of an experiment.
+    Rounds,
+    /// The time: the runs of the two sides took turns.
+    Turns,
+}
+
+impl Pairing {
+    /// Where the interval of so many pairs comes from; `None` where the sides are compared as a whole.
+    fn basis(self, pairs: usize) -> Option<Basis> {
+        match self {
+            Self::Rounds if pairs > 1 => Some(Basis::Rounds { rounds: pairs as u32 }),
+            Self::Turns if pairs >= PAIRS_MIN => Some(Basis::Turns { pairs: pairs as u32 }),
+            _ => None,
+        }
+    }
 }
 
 /// What a ratio of figures says that are only bounded.
@@ -139,21 +179,21 @@ impl Estimate {
 }
 
 /// The fewest repeats of each side that find a difference of `distance`, on the scale of logarithms, 19 times in 20: whose interval
-/// then excludes 0. `None` where a thousand would not do.
-pub(super) fn repeats_for(scatter: f64, distance: f64) -> Option<u32> {
+/// then excludes 0, and comes from where this one does. `None` where a thousand would not do.
+pub(super) fn repeats_for(scatter: f64, distance: f64, basis: Basis) -> Option<u32> {
     const MOST: u32 = 1_000;
     // One side of Student's t that holds 95 % has two that hold 90 %.
     const FOUND: f64 = 0.90;
     let narrow = |repeats: &u32| {
         let count = f64::from(*repeats);
-        let df = 2.0 * count - 2.0;
+        let df = if basis.is_paired() { count - 1.0 } else { 2.0 * count - 2.0 };
         (t_95(df) + t_two_sided(df, FOUND)) * scatter * (2.0 / count).sqrt() < distance
     };
-    (2..=MOST).find(narrow)
+    (basis.repeats_min()..=MOST).find(narrow)
 }
 
 /// The ratio of two sides. `None` if one has no figure.
-pub(super) fn estimate(before: &Samples, after: &Samples, paired: bool) -> Option<Estimate> {
+pub(super) fn estimate(before: &Samples, after: &Samples, pairing: Pairing) -> Option<Estimate> {
     let bound = match (before.at_least, after.at_least) {
         (false, false) => Bound::Exact,
         (false, true) => Bound::AtLeast,
@@ -162,17 +202,20 @@ pub(super) fn estimate(before: &Samples, after: &Samples, paired: bool) -> Optio
     };
     let pairs = before.all.iter().zip(&after.all).filter_map(|(one, other)| Some(((*one)?, (*other)?)));
     let pairs: Vec<(Sample, Sample)> = pairs.collect();
-    let found = match paired && pairs.len() > 1 {
-        true => by_rounds(&pairs),
-        false => by_sides(&before.known(), &after.known())?,
+    let found = match pairing.basis(pairs.len()) {
+        Some(basis) => by_pairs(&pairs, basis),
+        None => by_sides(&before.known(), &after.known())?,
     };
     Some(Estimate { bound, ..found })
 }
 
-fn by_rounds(pairs: &[(Sample, Sample)]) -> Estimate {
+fn by_pairs(pairs: &[(Sample, Sample)], basis: Basis) -> Estimate {
     let ratios: Vec<f64> = pairs.iter().map(|(one, other)| (other.value / one.value).ln()).collect();
     let count = ratios.len() as f64;
-    let scatter = standard_deviation(&ratios);
+    // As of sides: no less than the runs themselves say.
+    let within = pairs.iter().filter_map(|(one, other)| Some(one.error?.powi(2) + other.error?.powi(2)));
+    let within = mean(&within.collect::<Vec<f64>>()).sqrt();
+    let scatter = standard_deviation(&ratios).max(within);
     let of_side = |pick: fn(&(Sample, Sample)) -> Sample| {
         mean(&pairs.iter().map(|pair| pick(pair).value.ln()).collect::<Vec<_>>()).exp()
     };
@@ -181,7 +224,7 @@ fn by_rounds(pairs: &[(Sample, Sample)]) -> Estimate {
         after: of_side(|pair| pair.1),
         log_ratio: mean(&ratios),
         error: Some(((scatter / count.sqrt()).max(RESOLUTION), count - 1.0)),
-        basis: Basis::Rounds { rounds: pairs.len() as u32 },
+        basis,
         bound: Bound::Exact,
         // Of a side: the scatter of a difference is that of two.
         scatter: Some(scatter / std::f64::consts::SQRT_2),
@@ -259,6 +302,7 @@ fn scatter(before: &[Sample], after: &[Sample]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::Pairing::{Apart, Rounds};
     use super::*;
 
     fn samples(values: &[f64]) -> Samples {
@@ -273,7 +317,7 @@ mod tests {
 
     #[test]
     fn single_runs_have_the_intervals_of_both() {
-        let found = estimate(&around(1_000.0, 0.03), &around(1_200.0, 0.04), false).expect("both");
+        let found = estimate(&around(1_000.0, 0.03), &around(1_200.0, 0.04), Apart).expect("both");
         assert!((found.ratio() - 1.2).abs() < 1e-12);
         let [low, high] = found.interval().expect("within");
         let half_width = 1.03f64.ln().hypot(1.04f64.ln());
@@ -281,7 +325,7 @@ mod tests {
             (low - 1.2 * (-half_width).exp()).abs() < 1e-5 && (high - 1.2 * half_width.exp()).abs() < 1e-5
         );
         assert_eq!((found.basis, found.scatter), (Basis::WithinRuns, None));
-        let alone = estimate(&samples(&[5.0]), &samples(&[6.0]), false).expect("both");
+        let alone = estimate(&samples(&[5.0]), &samples(&[6.0]), Apart).expect("both");
         assert_eq!((alone.interval(), alone.basis), (None, Basis::Nothing));
     }
 
@@ -289,7 +333,7 @@ mod tests {
     #[test]
     fn repeats_are_compared_by_welchs_t() {
         let exp = |logs: &[f64]| samples(&logs.iter().map(|log| log.exp()).collect::<Vec<_>>());
-        let found = estimate(&exp(&[0.0, 0.02, 0.04]), &exp(&[0.1, 0.14]), false).expect("both");
+        let found = estimate(&exp(&[0.0, 0.02, 0.04]), &exp(&[0.1, 0.14]), Apart).expect("both");
         let (error, df) = found.error.expect("an error");
         let (one, other) = (4e-4 / 3.0, 8e-4 / 2.0);
         assert!((found.log_ratio - 0.1).abs() < 1e-12);
@@ -301,7 +345,7 @@ mod tests {
     #[test]
     fn a_single_run_is_taken_to_scatter_as_the_other_side_does() {
         let before = [1.0f64.exp(), 1.02f64.exp(), 1.04f64.exp()];
-        let found = estimate(&samples(&before), &samples(&[1.12f64.exp()]), false).expect("both");
+        let found = estimate(&samples(&before), &samples(&[1.12f64.exp()]), Apart).expect("both");
         let (error, df) = found.error.expect("an error");
         assert!((error - (4e-4f64 * (1.0 + 1.0 / 3.0)).sqrt()).abs() < 1e-9 && df == 2.0);
     }
@@ -309,14 +353,14 @@ mod tests {
     #[test]
     fn rounds_of_one_experiment_cancel_what_they_share() {
         let (before, after) = ([100.0, 200.0, 400.0], [110.0, 222.0, 438.0]);
-        let paired = estimate(&samples(&before), &samples(&after), true).expect("both");
-        let apart = estimate(&samples(&before), &samples(&after), false).expect("both");
+        let paired = estimate(&samples(&before), &samples(&after), Rounds).expect("both");
+        let apart = estimate(&samples(&before), &samples(&after), Apart).expect("both");
         let excludes_one = |found: &Estimate| found.interval().is_some_and(|[low, _]| low > 1.0);
         assert!(excludes_one(&paired) && !excludes_one(&apart));
         assert_eq!(paired.basis, Basis::Rounds { rounds: 3 });
         let missed = Samples { all: vec![None, Sample::of(5.0, None), None], at_least: false };
         assert_eq!(
-            estimate(&missed, &samples(&before), true).expect("both").basis,
+            estimate(&missed, &samples(&before), Rounds).expect("both").basis,
             Basis::BetweenRuns { before: 1, after: 3 }
         );
     }
@@ -324,7 +368,7 @@ mod tests {
     #[test]
     fn runs_that_agree_by_chance_are_not_surer_than_they_are_alone() {
         let side = Samples { all: vec![around(100.0, 0.05).all[0]; 3], at_least: false };
-        let (error, _) = estimate(&side, &side, false).and_then(|found| found.error).expect("an error");
+        let (error, _) = estimate(&side, &side, Apart).and_then(|found| found.error).expect("an error");
         assert!((error - 1.05f64.ln() / NORMAL_95 * (2.0f64 / 3.0).sqrt()).abs() < 1e-9);
     }
 
@@ -335,7 +379,7 @@ mod tests {
             of
         };
         let (one, other) = (samples(&[1.0]), samples(&[2.0]));
-        let bound = |one: Samples, other: Samples| estimate(&one, &other, false).map(|found| found.bound);
+        let bound = |one: Samples, other: Samples| estimate(&one, &other, Apart).map(|found| found.bound);
         assert_eq!(bound(one.clone(), at_least(other.clone())), Some(Bound::AtLeast));
         assert_eq!(bound(at_least(one.clone()), other.clone()), Some(Bound::AtMost));
         assert_eq!(bound(at_least(one), at_least(other)), Some(Bound::Unknown));
@@ -345,8 +389,8 @@ mod tests {
 
     #[test]
     fn nothing_and_nonsense_have_no_ratio() {
-        assert!(estimate(&samples(&[]), &samples(&[1.0]), false).is_none());
-        assert!(estimate(&samples(&[0.0, f64::NAN]), &samples(&[1.0]), true).is_none());
+        assert!(estimate(&samples(&[]), &samples(&[1.0]), Apart).is_none());
+        assert!(estimate(&samples(&[0.0, f64::NAN]), &samples(&[1.0]), Rounds).is_none());
         let open = Sample::of(10.0, Some([0.0, 20.0])).expect("a sample");
         assert!((open.error.expect("an error") - 2.0f64.ln() / NORMAL_95).abs() < 1e-12);
     }
@@ -354,12 +398,19 @@ mod tests {
     #[test]
     fn repeats_that_would_do() {
         let spread = samples(&[99.0, 100.0, 101.0]);
-        let scatter = estimate(&spread, &spread, false).and_then(|found| found.scatter).expect("a scatter");
+        let scatter = estimate(&spread, &spread, Apart).and_then(|found| found.scatter).expect("a scatter");
         assert!((scatter - 0.01).abs() < 1e-4);
         // t of 8 degrees of freedom: 2.306 two-sided, 1.860 one-sided; of 6: 2.447, 1.943.
         assert!((2.306 + 1.860) * 0.01 * f64::sqrt(2.0 / 5.0) < 1.03f64.ln());
         assert!((2.447 + 1.943) * 0.01 * f64::sqrt(2.0 / 4.0) > 1.03f64.ln());
-        assert_eq!([0.01, 0.005].map(|scatter| repeats_for(scatter, 1.03f64.ln())), [Some(5), Some(3)]);
-        assert_eq!(repeats_for(1.0, 0.001), None);
+        let apart = Basis::BetweenRuns { before: 3, after: 3 };
+        let needed = |basis| [0.01, 0.005].map(|scatter| repeats_for(scatter, 1.03f64.ln(), basis));
+        assert_eq!(needed(apart), [Some(5), Some(3)]);
+        assert_eq!(repeats_for(1.0, 0.001, apart), None);
+        // t of 5 degrees of freedom: 2.571, 2.015; of 4: 2.776, 2.132.
+        assert!((2.571 + 2.015) * 0.01 * f64::sqrt(2.0 / 6.0) < 1.03f64.ln());
+        assert!((2.776 + 2.132) * 0.01 * f64::sqrt(2.0 / 5.0) > 1.03f64.ln());
+        assert_eq!(needed(Basis::Rounds { rounds: 3 }), [Some(6), Some(3)]);
+        assert_eq!(needed(Basis::Turns { pairs: 6 }), [Some(6), Some(6)], "fewer are not paired");
     }
 }

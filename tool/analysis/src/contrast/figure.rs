@@ -218,9 +218,18 @@ pub(super) fn of_entry(entry: &Entry) -> Vec<(Figure, Samples)> {
         (Figure::ResponseTimeMean, exact(rounds(&entry.response_time_us_by_round))),
     ];
     all.extend(PERCENTILES.iter().map(|percentile| {
+        let kept = entry.percentiles_by_round.iter().find(|kept| kept.percentile == percentile.name);
         let read = percentile.read(&entry.response_time_us);
-        (Figure::quantile(percentile.name), exact(one(read.and_then(|us| Sample::of(us, None)))))
+        let samples = match kept {
+            Some(kept) => rounds(&kept.response_time_us),
+            None => one(read.and_then(|us| Sample::of(us, None))),
+        };
+        (Figure::quantile(percentile.name), exact(samples))
     }));
     all.push((Figure::CpuPerRequest, exact(rounds(&entry.cpu_us_per_request_by_round))));
+    all.extend(entry.tiers_by_round.iter().map(|of| {
+        let tier = Tier { name: of.name.clone(), on: of.on.clone() };
+        (Figure::CpuPerRequestOf { tier }, exact(rounds(&of.cpu_us_per_request)))
+    }));
     all
 }

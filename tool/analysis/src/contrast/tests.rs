@@ -1,7 +1,7 @@
 //! Contrasts as a whole: what is claimed of runs that are the same, and of runs that are not.
 
 use super::*;
-use crate::comparison::{Comparison, Entry, Workload};
+use crate::comparison::{Comparison, Entry, PercentileByRound, TierByRound, Workload};
 use crate::conclude::{Context, Provenance, conclude};
 use crate::run::{
     Demand, Host, Identity, LoadShape, Processes, Resource, ResourceKind, ResponseTime, Step, Unit, Words,
@@ -97,8 +97,14 @@ fn claims(found: &Contrast) -> usize {
     found.cases.iter().flat_map(|case| &case.figures).filter(|ratio| ratio.changed).count()
 }
 
+/// The run as if it had begun in this minute.
+pub(crate) fn began(mut given: Given, minute: u32) -> Given {
+    given.run.started = format!("2026-11-22T00:{minute:02}:00Z");
+    given
+}
+
 /// Normal enough.
-fn normal(random: &mut fastrand::Rng) -> f64 {
+pub(crate) fn normal(random: &mut fastrand::Rng) -> f64 {
     (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }
 
@@ -172,6 +178,53 @@ fn a_build_that_is_3_percent_slower_is_found_with_five_repeats() {
     }
     // More than 190 are expected; 181 or fewer would be seen once in 300 times.
     assert!(found >= 182, "{found} of 200");
+}
+
+/// Runs of two builds in turns, A B B A, on a host that loses this share of its speed with each.
+fn in_turns(random: &mut fastrand::Rng, pairs: u32, ratio: f64, loss: f64) -> [Vec<Given>; 2] {
+    let mut sides = [Vec::new(), Vec::new()];
+    for turn in 0..2 * pairs {
+        let is_after = matches!(turn % 4, 1 | 2);
+        let build = if is_after { ratio } else { 1.0 };
+        let host = 1.0 - loss * f64::from(turn);
+        let run = repeats(random, 1, 1_000.0 * build * host).remove(0);
+        sides[usize::from(is_after)].push(began(run, turn));
+    }
+    sides
+}
+
+#[test]
+fn runs_that_took_turns_on_a_host_that_drifts_are_compared_pair_by_pair() {
+    let mut random = fastrand::Rng::with_seed(6);
+    let fell = |found: &Ratio| usize::from(found.changed && found.ratio < 1.0);
+    let (mut paired, mut apart) = (0, 0);
+    for _ in 0..20 {
+        let [before, after] = in_turns(&mut random, 8, 0.97, 0.01);
+        let throughput = ratio(&contrast(before.clone(), after.clone()), &Figure::Throughput).clone();
+        assert_eq!(throughput.basis, Basis::Turns { pairs: 8 });
+        paired += fell(&throughput);
+        // The same runs, if those of one side had all come first.
+        let after = after.into_iter().zip(30..).map(|(run, minute)| began(run, minute)).collect();
+        let throughput = ratio(&contrast(before, after), &Figure::Throughput).clone();
+        assert_eq!(throughput.basis, Basis::BetweenRuns { before: 8, after: 8 });
+        apart += fell(&throughput);
+    }
+    assert!(paired >= 18 && apart <= 2, "{paired} and {apart} of 20");
+}
+
+#[test]
+fn a_build_measured_in_turns_with_itself_claims_nothing() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let (mut throughput, mut others) = (0, 0);
+    for _ in 0..200 {
+        let [before, after] = in_turns(&mut random, 8, 1.0, 0.0);
+        let found = contrast(before, after);
+        let first = usize::from(ratio(&found, &Figure::Throughput).changed);
+        throughput += first;
+        others += usize::from(claims(&found) > first);
+    }
+    // 10 of 200 are expected at most; 20 or more would be seen once in 300 times.
+    assert!(throughput <= 19 && others <= 19, "{throughput} and {others} of 200");
 }
 
 #[test]
@@ -445,4 +498,38 @@ fn a_percentile_of_an_experiment_is_that_of_one_run() {
     let p99 = ratio(&found, &Figure::ResponseTimeQuantile { percentile: "p99".into() });
     assert_eq!((p99.ci, p99.basis), (None, Basis::OneRun));
     assert_eq!(ratio(&found, &Figure::Throughput).basis, Basis::Rounds { rounds: 4 });
+}
+
+#[test]
+fn percentiles_and_costs_of_tiers_of_an_experiment_are_compared_round_by_round() {
+    let rounds = [("epoll", [100.0, 200.0, 300.0, 400.0]), ("poll", [100.0, 201.0, 299.0, 401.0])];
+    let mut side = variant("x.json", Some("epoll"), &rounds);
+    for (entry, factor) in side.comparison.works[0].entries.iter_mut().zip([1.0, 1.5]) {
+        let by_round = |each: [f64; 4]| each.map(|us| Some(us * factor)).to_vec();
+        let response_time_us = by_round([10.0, 20.0, 31.0, 39.0]);
+        entry.percentiles_by_round = vec![PercentileByRound { percentile: "p99".into(), response_time_us }];
+        let cpu_us_per_request = by_round([5.0, 5.1, 5.2, 4.9]);
+        entry.tiers_by_round = vec![TierByRound { name: "db".into(), on: None, cpu_us_per_request }];
+    }
+    let other = Variant { name: Some("poll".into()), ..side.clone() };
+    let found = of_variants(&side, &other, "1").expect("both");
+    let tier = Tier { name: "db".into(), on: None };
+    for figure in
+        [Figure::ResponseTimeQuantile { percentile: "p99".into() }, Figure::CpuPerRequestOf { tier }]
+    {
+        let ratio = ratio(&found, &figure);
+        assert_eq!(ratio.basis, Basis::Rounds { rounds: 4 });
+        assert!(ratio.changed && (ratio.ratio - 1.5).abs() < 1e-9, "{ratio:?}");
+    }
+}
+
+#[test]
+fn a_percentile_that_is_kept_by_round_lacks_rounds_where_it_has_no_interval() {
+    let mut side = variant("x", Some("epoll"), &[("epoll", [100.0, 101.0, 99.0, 100.0])]);
+    let response_time_us = vec![Some(10.0), None, None, None];
+    let kept = PercentileByRound { percentile: "p99".into(), response_time_us };
+    side.comparison.works[0].entries[0].percentiles_by_round = vec![kept];
+    let found = of_variants(&side, &side, "1").expect("epoll");
+    let p99 = ratio(&found, &Figure::ResponseTimeQuantile { percentile: "p99".into() });
+    assert_eq!((p99.ci, p99.basis), (None, Basis::Nothing));
 }

@@ -100,14 +100,14 @@ pub struct SubjectFacts {
     /// Processors that its cgroup lets it use.
     pub quota_cores: Option<f64>,
     /// Memory under the fullest limit of its cgroups. Absent where there is no limit.
-    pub memory: Option<MemoryUse>,
+    pub memory: Option<LimitedMemory>,
     /// Whether its program lies where debug builds are put.
     pub debug_build: bool,
 }
 
 /// What a cgroup may use of memory, and what it uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MemoryUse {
+pub struct LimitedMemory {
     /// What it may use, bytes.
     pub most_bytes: u64,
     /// What it uses, bytes, but for pages of files that were not read for a while: those the kernel takes back first. Kubernetes
@@ -115,7 +115,7 @@ pub struct MemoryUse {
     pub used_bytes: u64,
 }
 
-impl MemoryUse {
+impl LimitedMemory {
     /// The share that is in use, 0 to 1; no number, or infinite, where nothing may be used.
     #[must_use]
     pub fn share(&self) -> f64 {

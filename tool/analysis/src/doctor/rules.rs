@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Facts, Fault, LinkOffloads, MemoryUse, PACKET_QUEUE, Sockets, Subject, SubjectFacts};
+use super::{Facts, Fault, LimitedMemory, LinkOffloads, PACKET_QUEUE, Sockets, Subject, SubjectFacts};
 
 /// A thousand users, and some files besides.
 const FILES_MIN: u64 = 1_100;
@@ -80,12 +80,12 @@ fn limits(facts: &Facts) -> Vec<Fault> {
 fn memory(facts: &Facts) -> Vec<Fault> {
     let little_left = |limits: &SubjectFacts| {
         let memory = limits.memory.filter(|memory| memory.most_bytes > 0)?;
-        let MemoryUse { most_bytes, used_bytes } = memory;
+        let LimitedMemory { most_bytes, used_bytes } = memory;
         // The smallest share that is left is the lowest.
         (memory.share() >= MEMORY).then_some((1.0 - memory.share(), most_bytes, used_bytes))
     };
     let fault = |(of, processes, (_, most_bytes, used_bytes))| {
-        let memory = MemoryUse { most_bytes, used_bytes };
+        let memory = LimitedMemory { most_bytes, used_bytes };
         Fault::Memory { of, processes, memory }
     };
     lowest(facts, little_left).into_iter().map(fault).collect()

@@ -72,7 +72,9 @@ fn each_fault_is_found_alone() {
     let plant: [Plant; 28] = [
         ("OpenFiles", |facts| facts.subjects[1].1.open_files = Some(1_024)),
         ("Quota", |facts| facts.subjects[1].1.quota_cores = Some(0.5)),
-        ("Memory", |facts| facts.subjects[1].1.memory = Some(MemoryUse { most_bytes: 100, used_bytes: 80 })),
+        ("Memory", |facts| {
+            facts.subjects[1].1.memory = Some(LimitedMemory { most_bytes: 100, used_bytes: 80 })
+        }),
         ("Link", |facts| facts.links[0].1 = 1e8),
         ("Offloads", |facts| facts.offloads[0].receive = Some(false)),
         ("FewPorts", |facts| facts.sockets.ports = Some(1_000)),
@@ -234,7 +236,7 @@ fn quotas_and_debug_builds_of_many_processes_are_told_once() {
 fn of_cgroups_with_little_memory_left_the_one_with_the_smallest_share_is_told() {
     let [_, mut facts] = healthy();
     let worker = |pid, most_bytes, used_bytes| {
-        let memory = Some(MemoryUse { most_bytes, used_bytes });
+        let memory = Some(LimitedMemory { most_bytes, used_bytes });
         (server("worker", pid, Role::Server), SubjectFacts { memory, ..SubjectFacts::default() })
     };
     facts.subjects.extend([worker(20, 1_000, 850), worker(21, 5_000, 4_500), worker(22, 100, 79)]);
@@ -244,7 +246,7 @@ fn of_cgroups_with_little_memory_left_the_one_with_the_smallest_share_is_told() 
         [Fault::Memory {
             of: server("worker", 21, Role::Server),
             processes: 2,
-            memory: MemoryUse { most_bytes: 5_000, used_bytes: 4_500 },
+            memory: LimitedMemory { most_bytes: 5_000, used_bytes: 4_500 },
         }]
     );
 }

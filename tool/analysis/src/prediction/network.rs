@@ -10,6 +10,7 @@
 //! few waiting and one with many, and goes from one to the other so seldom that the first, in which a run begins, is the answer.
 
 use super::slowdown::Slowed;
+use crate::statistics::mean::mean;
 
 /// More requests than this are not distinguished: rates are continued by their asymptote.
 const REQUESTS_MAX: usize = 1_024;
@@ -80,11 +81,12 @@ impl Rates {
         if others.is_empty() {
             return Some(first.clone());
         }
-        let mut weights = first.weights(limit_per_s);
+        let unit_per_s = unit_per_s(stations, limit_per_s);
+        let mut weights = first.weights(limit_per_s, unit_per_s);
         for other in others {
-            weights = convolved(&weights, &other.weights(limit_per_s));
+            weights = convolved(&weights, &other.weights(limit_per_s, unit_per_s));
         }
-        let per_s = weights.windows(2).map(|pair| limit_per_s * pair[0] / pair[1]).collect();
+        let per_s = weights.windows(2).map(|pair| unit_per_s * pair[0] / pair[1]).collect();
         Some(Self { per_s, limit_per_s, end_per_s, slowed: stations.iter().find_map(|one| one.slowed) })
     }
 
@@ -130,19 +132,44 @@ impl Rates {
         matches!(self.per_s.as_slice(), [.., before, last] if *last < before * (1.0 - ROUNDING))
     }
 
-    /// The products of one over the rates, in units of a rate.
-    fn weights(&self, unit_per_s: f64) -> Vec<f64> {
+    /// The products of one over the rates, in units of a rate. Which of a station that slows down are reached is told by those in
+    /// units of what all stations together serve at most.
+    fn weights(&self, limit_per_s: f64, unit_per_s: f64) -> Vec<f64> {
+        if self.slowed.is_none() {
+            return self.products(unit_per_s).collect();
+        }
+        let reached = reached(self.products(limit_per_s).take_while(|weight| *weight < WEIGHT_MAX).collect());
+        let mut scale = 1.0;
+        let scaled = reached.into_iter().map(|weight| {
+            let scaled = weight * scale;
+            scale *= unit_per_s / limit_per_s;
+            scaled
+        });
+        scaled.collect()
+    }
+
+    fn products(&self, unit_per_s: f64) -> impl Iterator<Item = f64> {
         let mut product = 1.0;
-        let each = self.per_s.iter().map(|rate| {
+        let each = self.per_s.iter().map(move |rate| {
             product *= unit_per_s / rate;
             product
         });
-        let all = std::iter::once(1.0).chain(each);
-        match self.slowed {
-            Some(_) => reached(all.take_while(|weight| *weight < WEIGHT_MAX).collect()),
-            None => all.collect(),
-        }
+        std::iter::once(1.0).chain(each)
     }
+}
+
+/// The unit in which the weights of several stations, and of all together, stay numbers, also where hundreds of servers in each
+/// would make them overflow (compare Lam, "Dynamic scaling and growth behavior of queuing network normalization constants", JACM
+/// 29(2), 1982): the geometric mean of the lowest rates, as many of them as there are requests. In this unit the weight of all
+/// requests, spread over the stations in the most probable way, is one, and those of fewer are larger by what a number holds
+/// easily. Rates of a station that slows down are not ascending, and do not count.
+fn unit_per_s(stations: &[Rates], limit_per_s: f64) -> f64 {
+    let steady = || stations.iter().filter(|one| one.slowed.is_none());
+    let requests = steady().map(|one| one.per_s.len()).min().unwrap_or(0);
+    let mut rates: Vec<f64> = steady().flat_map(|one| &one.per_s).copied().collect();
+    rates.sort_by(f64::total_cmp);
+    let logs: Vec<f64> = rates.iter().take(requests).map(|rate| rate.ln()).collect();
+    if logs.is_empty() { limit_per_s } else { mean(&logs).exp().min(limit_per_s) }
 }
 
 /// Weights of a station that slows down, none beyond numbers that it never has while another station is slower.
@@ -284,6 +311,28 @@ mod tests {
         let rates = joined(&[(100.0, 1.0); 3]);
         for users in [1, 5, 128, 129, 5_000] {
             near(served_per_s(Some(&rates), 0.0, users), f64::from(users) / f64::from(users + 2) * 1e4, 1e-9);
+        }
+    }
+
+    /// The products of hundreds of servers in each of several tiers are beyond what a number holds. Up to as many requests as one of
+    /// them has servers nobody waits.
+    #[test]
+    fn hundreds_of_processors_in_each_of_several_tiers_stay_numbers() {
+        for (servers, demands) in
+            [(256.0, vec![100.0, 101.0, 102.0, 102.0]), (512.0, vec![100.0, 101.0, 102.0])]
+        {
+            let of = |demand: &f64| Rates::of_servers(*demand, servers, requests(servers));
+            let all: Vec<Rates> = demands.iter().map(of).collect();
+            let rates = Rates::joined(&all).expect("stations");
+            let alone_us: f64 = demands.iter().sum();
+            for users in [1, 17, 100, servers as u32] {
+                near(served_per_s(Some(&rates), 0.0, users), f64::from(users) / alone_us * 1e6, 1e-9);
+            }
+            let served_by = |users| served_per_s(Some(&rates), 0.0, users);
+            let served = [300, 600, 1_100, 5_000, 100_000].map(served_by);
+            assert!(served.is_sorted() && served[4] <= rates.limit_per_s(), "{served:?}");
+            near(served[4], rates.limit_per_s(), 0.01);
+            near(served_per_s(Some(&rates), 1e6, 300), 300.0 / (1e6 + alone_us) * 1e6, 1e-9);
         }
     }
 

@@ -76,6 +76,22 @@ pub enum GeneratorTrouble {
         /// By how much at worst, microseconds.
         late_us: u64,
     },
+    /// The link of its host that carries the load was full for seconds.
+    LinkFull {
+        /// The name of the link.
+        link: String,
+        /// What it carried at worst, bits per second.
+        used_bits_per_s: f64,
+        /// What it can carry, bits per second.
+        limit_bits_per_s: f64,
+    },
+    /// The CPU quota of its cgroup stopped it for seconds, time and again.
+    Throttled {
+        /// Processors that the quota allows.
+        cores: f64,
+        /// Share of its periods in which it was stopped, at worst, 0 to 1.
+        periods: f64,
+    },
 }
 
 impl GeneratorTrouble {

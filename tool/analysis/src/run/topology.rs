@@ -64,7 +64,8 @@ pub struct Tier {
     /// The services of the init system that they run in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<String>,
-    /// Processor time per completed request, microseconds.
+    /// Processor time per completed request from N* on, microseconds, as in the verdict. In the laws of the run it is that of all
+    /// steps, by regression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_us_per_request: Option<f64>,
     /// Processors in use.

@@ -122,6 +122,13 @@ pub enum AgentTrouble {
     },
     /// It sees the same processes as another observer, so that only what that one says is used.
     Redundant,
+    /// Nothing but the port says that what it found is the server.
+    ByPort {
+        /// The address that the load calls.
+        address: SocketAddr,
+        /// Where what it found listens.
+        at: SocketAddr,
+    },
 }
 
 /// Reasons why a database did not report all of its locks.

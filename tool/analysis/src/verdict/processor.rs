@@ -91,7 +91,7 @@ pub(super) fn own_resources(of: &Processes) -> [Identity; 3] {
 }
 
 /// CPU time of a request, microseconds.
-pub(super) fn cpu_demand_us(curve: &Curve, of: &Processes) -> Option<f64> {
+pub(crate) fn cpu_demand_us(curve: &Curve, of: &Processes) -> Option<f64> {
     curve.demand_us(|step| group(step, of).map(|group| group.cores))
 }
 

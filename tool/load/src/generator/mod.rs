@@ -50,6 +50,7 @@ pub struct Generator {
     reports: Receiver<FromThread>,
     merger: Merger,
     addresses: Vec<SocketAddr>,
+    name_lookup: Option<Duration>,
     users: u32,
     /// The think time of a closed loop from the next assignment on, where it is another than the plan's.
     think: Option<Think>,
@@ -90,6 +91,7 @@ impl Generator {
             reports,
             merger: Merger::new(plan.threads),
             addresses: targets.targets.iter().map(|target| target.address).collect(),
+            name_lookup: targets.targets.iter().filter_map(|target| target.name_lookup).max(),
             users: 0,
             think: None,
             rate_per_s: None,
@@ -112,6 +114,13 @@ impl Generator {
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// How long it took to look up the server's name, of several servers the longest; `None` where all are addresses. No response
+    /// time includes it.
+    #[must_use]
+    pub fn name_lookup(&self) -> Option<Duration> {
+        self.name_lookup
     }
 
     /// The kernel numbers of the threads.

@@ -1,7 +1,7 @@
 //! From a host name to the address that the load goes to.
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
 
 use crate::error::LoadError;
 use crate::url::Url;
@@ -21,6 +21,21 @@ pub fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
         return Err(failed("the resolver knows no address".into()));
     }
     Ok(addresses)
+}
+
+/// The addresses of a host.
+pub(crate) struct LookedUp {
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// How long it took to look up the name; `None` where the URL has an address.
+    pub(crate) took: Option<Duration>,
+}
+
+/// Resolves the host of a URL, and times it.
+pub(crate) fn look_up(url: &Url) -> Result<LookedUp, LoadError> {
+    let is_name = url.host().parse::<IpAddr>().is_err();
+    let began = Instant::now();
+    let addresses = resolve(url)?;
+    Ok(LookedUp { addresses, took: is_name.then(|| began.elapsed()) })
 }
 
 /// Returns the first address that accepts a connection, as a browser would: `localhost` is often both ::1 and 127.0.0.1,

@@ -10,7 +10,7 @@ use crate::error::LoadError;
 use crate::plan::{Connections, Plan};
 use crate::requests::Program;
 use crate::ticks::totals::{RequestTotal, totals};
-use crate::transport::address::{first_that_accepts, resolve};
+use crate::transport::address::{LookedUp, first_that_accepts, look_up};
 use crate::transport::socket::{Socket, error_kind};
 use crate::transport::stream::Stream;
 use crate::transport::tls::Tls;
@@ -50,16 +50,18 @@ impl Targets {
 pub(crate) struct Target {
     pub(crate) program: Program,
     pub(crate) address: SocketAddr,
+    /// How long it took to look up its name; `None` where the URL has an address.
+    pub(crate) name_lookup: Option<Duration>,
     tls: Option<Tls>,
 }
 
 impl Target {
     fn new(plan: &Plan, base: &Url) -> Result<Self, LoadError> {
-        let address =
-            first_that_accepts(&resolve(base)?).ok_or(LoadError::Plan("the target has no address"))?;
+        let LookedUp { addresses, took: name_lookup } = look_up(base)?;
+        let address = first_that_accepts(&addresses).ok_or(LoadError::Plan("the target has no address"))?;
         let close = plan.connections == Connections::PerRequest;
         let program = Program::new(&plan.scenario, base, close).of_member(&plan.member);
-        Ok(Target { program, address, tls: Tls::for_url(base, plan.insecure)? })
+        Ok(Target { program, address, name_lookup, tls: Tls::for_url(base, plan.insecure)? })
     }
 
     /// Starts to connect.

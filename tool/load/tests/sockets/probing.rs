@@ -61,6 +61,15 @@ fn a_name_that_does_not_resolve() {
 }
 
 #[test]
+fn looking_up_a_name_is_timed_and_an_address_takes_no_look_up() {
+    let server = Server::answering(OK);
+    let lookup = |plan: &Plan| load::Generator::start(plan).unwrap().name_lookup();
+    assert_eq!(lookup(&server.plan()), None);
+    let named = plan(&format!("http://localhost:{}/", server.address.port()).parse().unwrap());
+    assert!(lookup(&named).is_some_and(|took| took > Duration::ZERO));
+}
+
+#[test]
 fn each_of_several_servers_is_probed() {
     let (good, other) =
         (Server::answering(OK), Server::answering(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"));

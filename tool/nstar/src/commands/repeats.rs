@@ -87,7 +87,8 @@ fn repeat(
         let interrupted = "interrupted while the fleet was gathered";
         interrupt.signal().map_or(failure, |signal| Failure::Interrupted(signal, interrupted))
     })?;
-    Ok(sweep(&plan, &interrupt.asked, progress).map_err(measure::failed)?.run)
+    let swept = sweep(&plan, &interrupt.asked, progress);
+    Ok(swept.map_err(|error| measure::failed(error, interrupt))?.run)
 }
 
 /// `run-1.json` to `run-5.json`, or `run-01.json` to `run-10.json`, so that a shell lists them in order.

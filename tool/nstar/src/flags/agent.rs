@@ -8,8 +8,8 @@ use super::BusLogin;
 /// Where an agent gets its orders.
 #[derive(Debug, Args)]
 pub struct Agent {
-    /// Join the fleet that meets on a NATS server, nats://[USER[:PASSWORD]@]HOST[:PORT] or tls://.., and do what runs with
-    /// --fleet say, one at a time [default: stdin and stdout]
+    /// Join the fleet that meets on a NATS server, nats://[USER[:PASSWORD]@]HOST[:PORT] or tls://.., and serve runs with --fleet,
+    /// one at a time [default: serve stdin and stdout]
     #[cfg(feature = "fleet")]
     #[arg(long, value_name = "URL", value_parser = crate::values::Unshown::<bus::Address>::default())]
     pub join: Option<bus::Address>,

@@ -11,7 +11,7 @@ use crate::{exit::Failure, values::Processors};
 /// Flags of `nstar doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// The server, if it runs on this host or somebody observes where it runs: its processes are looked at too
+    /// The server, if it runs on this host or where --observe looks: its processes are looked at too
     #[arg(value_name = "URL")]
     pub url: Option<String>,
     /// Look at the server's host too, through a command that runs `nstar agent` there, such as 'docker exec -i web nstar agent',
@@ -24,7 +24,8 @@ pub struct Doctor {
     /// Processors that the generator will be given, as in nstar sweep --cpus
     #[arg(long, value_name = "LIST", value_parser = Processors::parse)]
     pub cpus: Option<Processors>,
-    /// Mend what settings of the kernel mend on this host (as root): shows what would be set, asks, writes a script that puts it back, sets it
+    /// Change the kernel settings of this host that would spoil a measurement (as root): shows what would be set, asks, writes a
+    /// script that puts it back, and sets it
     #[arg(long)]
     pub apply: bool,
     /// Do not ask: needed where there is no terminal

@@ -19,7 +19,7 @@ pub struct Fleet {
     /// nats://[USER[:PASSWORD]@]HOST[:PORT] or tls://..
     #[arg(long, value_name = "URL", value_parser = Unshown::<Address>::default())]
     pub fleet: Option<Address>,
-    /// With --fleet: take so many generators, and wait until they are there [default: all that are]
+    /// With --fleet: use this many generators, and wait until they have joined [default: all that have]
     #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
     pub members: Option<u16>,
     /// How to log in to the NATS server.
@@ -30,17 +30,17 @@ pub struct Fleet {
 /// How to log in to a NATS server.
 #[derive(Debug, Clone, Args)]
 pub struct BusLogin {
-    /// Credentials of a user of the NATS server: a file as `nsc` writes it
+    /// File with the credentials of a user of the NATS server, as `nsc` writes it
     #[arg(long, value_name = "FILE")]
     pub nats_creds: Option<PathBuf>,
     /// File with the password of the URL's user, or with a token where the URL has no user; others on this machine can see
     /// one in the URL
     #[arg(long, value_name = "FILE")]
     pub nats_password_file: Option<PathBuf>,
-    /// Certificate of who signed that of the NATS server, where the system does not know it: a file in PEM
+    /// Certificate of the authority that signed the NATS server's, if the system does not know it: a file in PEM
     #[arg(long, value_name = "FILE")]
     pub nats_ca: Option<PathBuf>,
-    /// Certificate of one's own, where the NATS server asks for one: a file in PEM
+    /// Client certificate, if the NATS server asks for one: a file in PEM
     #[arg(long, value_name = "FILE", requires = "nats_key")]
     pub nats_cert: Option<PathBuf>,
     /// Key of the certificate in --nats-cert: a file in PEM

@@ -10,7 +10,7 @@ use crate::exit::Failure;
 /// Where a sweep is shown while it goes on.
 #[derive(Debug, Args)]
 pub struct Live {
-    /// Show the sweep as a page too, which can end it and opens its report; for browsers on this host alone [default:
+    /// Show the sweep as a page too, which can end it and opens its report; for browsers on this host alone [without ADDR:
     /// 127.0.0.1:7070; port 0 is any free one]
     #[cfg(feature = "live")]
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "7070", conflicts_with = "repeats")]

@@ -23,7 +23,7 @@ pub struct Sweep {
     /// Users: a range to search, or a list to run as given
     #[arg(short = 'c', long, value_name = "LO..HI|LIST", default_value = "1..1024", value_parser = values::users_range)]
     pub users: UsersRange,
-    /// Longest time per number of users. More than 6s lengthens the whole sweep, 50s, in proportion
+    /// Longest time per number of users. The search takes 50s at most; more than 6s here lengthens that in proportion
     #[arg(short = 'd', long, short_alias = 'z', value_name = "TIME", default_value = "6s", value_parser = values::duration)]
     pub duration: Duration,
     /// A database behind the server, to ask who waits for its locks: mysql://USER:PASSWORD@HOST/DATABASE, or
@@ -191,7 +191,7 @@ pub struct Output {
     /// Print the run file on stdout instead of text
     #[arg(short = 'j', long)]
     pub json: bool,
-    /// No progress on stderr
+    /// Show no progress on stderr
     #[arg(long)]
     pub no_progress: bool,
     /// A bound to keep, such as 'throughput>=1000' or 'p99<=20ms' (exit 3 if breached); may be repeated

@@ -7,8 +7,8 @@ use sweep::profiling::ProgramTables;
 #[derive(Debug, Clone, Args)]
 pub struct Profile {
     /// Find the function that most of each tier's processor time is spent in: sample its threads, here and wherever an agent
-    /// observes (perf_event, 99 times a second), for 5 s more at N*, or during a load for its first 10 s. Tells where the threads
-    /// of each tier sleep, too
+    /// observes (perf_event, 99 times a second), after what is measured: for 5 s more at N*, or for as long again as a load, 10 s at
+    /// most. A load of a number of requests is sampled meanwhile. Tells where the threads of each tier sleep, too
     #[cfg(feature = "profile")]
     #[arg(long)]
     pub profile: bool,

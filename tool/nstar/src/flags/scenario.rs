@@ -25,7 +25,8 @@ pub struct Import {
     /// A curl command line, as browsers copy it (as cURL, bash)
     #[arg(long, value_name = "COMMAND", conflicts_with = "file", value_parser = Unshown::<Curl>::default())]
     pub from_curl: Option<Curl>,
-    /// The server: of a recording, the one to keep the requests of [default: the one that most go to, or that is described]
+    /// The server: of a recording, the one whose requests are kept [default: the one that gets most of them; of a description,
+    /// its first]
     #[arg(long, value_name = "URL", conflicts_with = "from_curl")]
     pub base: Option<String>,
     /// Scenario file to write, which must not be there yet [default: stdout]

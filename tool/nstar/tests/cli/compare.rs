@@ -56,6 +56,29 @@ fn a_gate_on_a_change_is_met_breached_or_not_decided() {
 }
 
 #[test]
+fn runs_that_took_turns_are_compared_pair_by_pair_and_others_side_by_side() {
+    let place = Place::beside_others();
+    for turn in 0..6 {
+        let host = 1.0 - 0.05 * f64::from(turn);
+        let (first, second) = (2 * turn + 1, 2 * turn + 2);
+        place.write(&format!("before-{turn}.json"), scaled(host, first).to_string());
+        place.write(&format!("after-{turn}.json"), scaled(0.93 * host, second).to_string());
+        place.write(&format!("later-{turn}.json"), scaled(0.93 * host, 20 + turn).to_string());
+    }
+    let files = |side: &str| (0..6).map(|turn| format!("{side}-{turn}.json")).collect::<Vec<_>>();
+    let throughput = |after: &str| {
+        let words = [vec!["compare".to_owned()], files("before"), vec!["--after".to_owned()], files(after)];
+        let outcome = place.nstar(words.concat().into_iter().chain(["-j".to_owned()])).run().exits(0);
+        let found: Value = serde_json::from_str(&outcome.stdout).expect("JSON on stdout");
+        found["cases"][0]["figures"][0].clone()
+    };
+    let (paired, apart) = (throughput("after"), throughput("later"));
+    assert_eq!((&paired["basis"], &paired["changed"]), (&json!({"from": "turns", "pairs": 6}), &json!(true)));
+    let basis = json!({"from": "between-runs", "before": 6, "after": 6});
+    assert_eq!((&apart["basis"], &apart["changed"]), (&basis, &json!(false)));
+}
+
+#[test]
 fn what_may_not_be_compared_is_refused_with_the_reason() {
     let place = Place::beside_others();
     place.write("run.json", RUN);
@@ -182,6 +205,21 @@ fn gates_of_what_was_interrupted_or_never_began_are_not_decided() {
     place.nstar(["load", &nobody, "-n", "1"].into_iter().chain(gate)).run().exits(1);
     let found = read("gates.xml");
     assert!(found.contains("failures=\"0\" errors=\"1\"") && found.contains("the run failed"), "{found}");
+}
+
+#[test]
+fn gates_of_a_run_whose_generator_could_not_be_readied_are_not_decided() {
+    let place = Place::beside_sleepers();
+    let server = sleeper();
+    let url = server.url("/");
+    for command in ["load", "sweep"] {
+        let nowhere = ["--cpus", "4095", "--gate", "errors<=1%", "--junit", "gates.xml"];
+        let args = [command, &url, "-d", "1s"].into_iter().chain(nowhere);
+        place.nstar(args).run().exits(2).complains("--cpus");
+        let found = std::fs::read_to_string(place.path("gates.xml")).expect("gates are written");
+        assert!(found.contains("failures=\"0\" errors=\"1\"") && found.contains("the run failed"), "{found}");
+        std::fs::remove_file(place.path("gates.xml")).expect("it was written");
+    }
 }
 
 #[test]

@@ -8,12 +8,14 @@ mod third;
 mod translated;
 mod unseen;
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use self::far::{Far, nstar_is_hidden_or_skip};
 use crate::common::{
-    support::{Place, has_two_cores_or_skip, is_root_or_skip},
-    verdict::{ACCEPTS_IN_BURSTS, ONE_MUTEX, is_said, named_by, verdict},
+    support::{Place, Server, has_two_cores_or_skip, is_root_or_skip},
+    verdict::{ACCEPTS_IN_BURSTS, HTTP, ONE_MUTEX, is_said, named_by, verdict},
 };
 
 /// Everything that the run warns of, as one text.
@@ -121,6 +123,30 @@ fn one_machine_in_two_namespaces_is_counted_once() {
     assert_eq!(servers, 2, "{:?}", holders(&run));
     assert!(warnings(&run).contains("redundant"), "{}", warnings(&run));
     assert!(run["server_hosts"].is_null(), "this machine is the generator's: {}", run["server_hosts"]);
+}
+
+/// Any host may have another program at the same port.
+#[test]
+fn a_process_of_another_host_that_has_nothing_but_the_port_of_the_server_is_told_as_such() {
+    let test = "a_process_of_another_host_that_has_nothing_but_the_port_of_the_server_is_told_as_such";
+    if !is_root_or_skip(test) {
+        return;
+    }
+    let place = Place::beside_sleepers();
+    let Some(far) = Far::serving(&place, ONE_MUTEX, &[]) else { return };
+    let port = far.address().port();
+    let mut command = Command::new("python3");
+    command.args(["-c", &format!("{HTTP}{ONE_MUTEX}"), &port.to_string()]);
+    let server = Server::at(([127, 0, 0, 1], port).into(), command);
+    let observe = far.through_a_daemon(&place);
+    let load = ["load", &server.url("/"), "-c", "2", "-d", "1s", "-o", "run.json", "--observe", &observe];
+    println!("{}", place.nstar(load).run().exits(0));
+    let run = place.run_file();
+    let mut causes = run["warnings"].as_array().expect("warnings").iter().map(|warning| &warning["cause"]);
+    let told = causes.find(|cause| cause["trouble"]["kind"] == "by-port");
+    let told = told.unwrap_or_else(|| panic!("{}", warnings(&run)));
+    assert_eq!(told["trouble"]["address"], server.address.to_string(), "{told}");
+    assert!(warnings(&run).contains("by its port alone"), "{}", warnings(&run));
 }
 
 #[test]

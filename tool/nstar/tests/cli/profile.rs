@@ -84,6 +84,30 @@ fn the_function_that_takes_the_processor_is_named() {
     assert!(page.contains("hot_function_of_this_server") && page.len() < 1_000_000, "{} bytes", page.len());
 }
 
+#[test]
+fn a_load_by_time_is_sampled_after_it_was_measured_and_one_by_number_meanwhile() {
+    let (place, url) = (Place::new(), serve());
+    let sampled = |stop: [&str; 2]| {
+        let words = ["load", &url, stop[0], stop[1], "--profile", "-o", "run.json"];
+        let outcome = place.nstar(words).run();
+        (place.run_file(), outcome)
+    };
+    let (run, outcome) = sampled(["-d", "1s"]);
+    if !is_sampled_or_skip(&run["profile"]) {
+        return;
+    }
+    outcome.complains("sampling where the processor time goes");
+    let share = run["profile"]["throughput_share"].as_f64().expect("it is measured apart");
+    assert!(share > 0.05 && share < 20.0, "{share}");
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let step_s = number(&run["steps"][0]["elapsed_s"]);
+    assert!(step_s < 1.3, "what is sampled is no part of it: {step_s} s");
+    assert!(number(&run["elapsed_s"]) > 2.0 && number(&run["profile"]["elapsed_s"]) > 0.5);
+    let (run, _) = sampled(["-n", "100"]);
+    assert!(run["profile"]["throughput_share"].is_null(), "{:#}", run["profile"]);
+    assert!(number(&run["profile"]["elapsed_s"]) > 0.0);
+}
+
 /// It looks after its steps, so that they are what they would be without.
 #[test]
 fn a_sweep_says_where_the_time_goes_at_its_verdict_and_what_looking_cost() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use analysis::counters::MemoryLimit;
-use analysis::doctor::MemoryUse;
+use analysis::doctor::LimitedMemory;
 
 use super::cgroup::{Membership, ancestors};
 use crate::clock::page_bytes;
@@ -82,7 +82,7 @@ impl MemoryLimitSampler {
 
 /// The memory that a process may use by the fullest limit of its cgroups, and what of it is in use; `None` without a limit. A
 /// group around others may have a larger one, and be nearer to it.
-pub(super) fn in_use(paths: &KernelPaths, pid: Pid) -> Option<MemoryUse> {
+pub(super) fn in_use(paths: &KernelPaths, pid: Pid) -> Option<LimitedMemory> {
     let membership = Membership::of(paths, pid);
     let limits = found(&membership, &membership.read());
     let uses = limits.into_iter().filter_map(|(_, directory, group)| used(&directory, &group));
@@ -90,12 +90,12 @@ pub(super) fn in_use(paths: &KernelPaths, pid: Pid) -> Option<MemoryUse> {
 }
 
 /// What a group uses of its limit.
-fn used(directory: &Path, group: &LimitedGroup) -> Option<MemoryUse> {
+fn used(directory: &Path, group: &LimitedGroup) -> Option<LimitedMemory> {
     let MemoryLimit { limit_bytes, used_bytes, .. } = limit(directory, group)?;
     let stat = read_or_empty(&directory.join("memory.stat"));
     // Version 1 has the sum over a group and those below it under a name of its own.
     let idle = named(&stat, "inactive_file ").max(named(&stat, "total_inactive_file "));
-    Some(MemoryUse { most_bytes: limit_bytes, used_bytes: used_bytes.saturating_sub(idle) })
+    Some(LimitedMemory { most_bytes: limit_bytes, used_bytes: used_bytes.saturating_sub(idle) })
 }
 
 /// A limit, the directory of its group, and the group.
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn files_that_were_not_read_for_a_while_are_not_in_use() {
         let tree = Tree::new("4:memory:/web\n0::/a\n");
-        let expected = |used_bytes| Some(MemoryUse { most_bytes: 1_000_000, used_bytes });
+        let expected = |used_bytes| Some(LimitedMemory { most_bytes: 1_000_000, used_bytes });
         tree.file("cg/memory/web/memory.limit_in_bytes", "1000000\n");
         tree.file("cg/memory/web/memory.usage_in_bytes", "900000\n");
         tree.file("cg/memory/web/memory.stat", "inactive_file 10000\ntotal_inactive_file 300000\n");
@@ -294,7 +294,7 @@ mod tests {
         tree.file("cg/slice/web/memory.current", "100000\n");
         tree.file("cg/slice/memory.max", "4000000\n");
         tree.file("cg/slice/memory.current", "3800000\n");
-        let slice = MemoryUse { most_bytes: 4_000_000, used_bytes: 3_800_000 };
+        let slice = LimitedMemory { most_bytes: 4_000_000, used_bytes: 3_800_000 };
         assert_eq!(in_use(&tree.paths(), PID), Some(slice));
         assert_eq!(limits(&tree)[0].limit_bytes, 1_000_000, "what a run tells is the tightest");
     }

@@ -9,10 +9,6 @@ use crate::clock::ticks_per_second;
 use crate::kernel_files::{numbered_entries, read_or_empty};
 use crate::proc::process::{self, Schedstat};
 
-/// How many threads of a process a sample covers at most. If there are more, it covers the busiest, and some of the others
-/// in turn.
-pub(super) const THREADS_MAX: usize = 256;
-
 /// Threads may be renamed, so each name is read once in this many samples.
 const NAMES: u64 = 16;
 
@@ -251,6 +247,8 @@ const OLDER_CALLS: [i64; 0] = [];
 
 #[cfg(test)]
 mod tests {
+    use analysis::counters::SAMPLED_THREADS_MAX;
+
     use super::*;
 
     fn lay_out(task: &Path, tid: u32, account: &str, state: char) {
@@ -264,7 +262,7 @@ mod tests {
     /// A sample of as many threads as one takes in.
     fn sampled(threads: &mut ThreadSampler) -> (Vec<Thread>, u64) {
         threads.list();
-        threads.sample(THREADS_MAX)
+        threads.sample(SAMPLED_THREADS_MAX)
     }
 
     #[test]
@@ -340,7 +338,7 @@ mod tests {
         for round in 1..=10u64 {
             lay_out(task.path(), count, &format!("{} 5000000 {round}\n", round * 1_000_000), 'R');
             let (seen, _) = sampled(&mut threads);
-            assert_eq!(seen.len(), THREADS_MAX);
+            assert_eq!(seen.len(), SAMPLED_THREADS_MAX);
             ever.extend(seen.iter().map(|thread| thread.tid));
         }
         assert_eq!(ever.len(), count as usize);

@@ -34,6 +34,22 @@ pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
     others.iter().try_fold(host.find(*first)?, |all, target| Ok(all.joined_with(host.find(*target)?)))
 }
 
+/// Where the processes behind an address listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The address that they listen on.
+    pub at: SocketAddr,
+    /// Whether nothing but its port says that they are behind the one that was asked for.
+    pub by_port: bool,
+}
+
+impl Found {
+    fn of(called: SocketAddr, topology: &Topology) -> Self {
+        let at = topology.target;
+        Self { at, by_port: topology.service.is_none() && at != canonical(called) }
+    }
+}
+
 /// Finds what serves the port of each target on this host, for somebody elsewhere who calls it by an address that need
 /// not be one of this host's: address translation changes it on the way. Finds too what serves the addresses that tiers on
 /// other hosts call, `behind` the targets, and these only where this host has them or leads them on. Where connections to an
@@ -45,7 +61,7 @@ pub fn find_all(targets: &[SocketAddr]) -> Result<Topology, ObserveError> {
 pub fn find_for_far_load(
     targets: &[SocketAddr],
     behind: &[SocketAddr],
-) -> (Topology, Vec<Result<SocketAddr, ObserveError>>) {
+) -> (Topology, Vec<Result<Found, ObserveError>>) {
     let paths = KernelPaths::default();
     let host = Finder::read(&paths).ok();
     // An error cannot be copied: where the host may not be read, each address has its own.
@@ -66,8 +82,9 @@ pub fn find_for_far_load(
         (None, Some(behind)) => Topology { is_behind: true, ..behind },
         (None, None) => Topology::unseen(targets.first().copied().unwrap_or_else(nowhere)),
     };
-    let found = found.into_iter().chain(found_behind);
-    (all.with_far_load(), found.map(|found| Ok(found?.target)).collect())
+    let called = targets.iter().chain(behind);
+    let found = called.zip(found.into_iter().chain(found_behind));
+    (all.with_far_load(), found.map(|(called, found)| Ok(Found::of(*called, &found?))).collect())
 }
 
 /// Does what [`find`] does, with files from `paths`.
@@ -241,6 +258,16 @@ fn servers(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_listens_at_another_address_is_found_by_its_port_alone_unless_connections_lead_there() {
+        let [called, at] = [[10u8, 0, 0, 1], [172, 17, 0, 2]].map(|ip| SocketAddr::from((ip, 80)));
+        let mapped: SocketAddr = "[::ffff:10.0.0.1]:80".parse().unwrap();
+        let by_port = |called: SocketAddr, topology: Topology| Found::of(called, &topology).by_port;
+        assert!(by_port(called, Topology::unseen(at)));
+        assert!(!by_port(called, Topology { service: Some(called), ..Topology::unseen(at) }));
+        assert!(!by_port(called, Topology::unseen(called)) && !by_port(mapped, Topology::unseen(called)));
+    }
 
     #[test]
     fn many_addresses_are_looked_for_in_what_was_read_once() {

@@ -63,6 +63,12 @@ impl TopologyTracker {
         }
     }
 
+    /// The processes that listened at the last search and have gone since. This is cheap enough for every sample, too.
+    pub(crate) fn gone(&self, topology: &Topology) -> BTreeSet<Pid> {
+        let owners: BTreeSet<Pid> = topology.listeners.values().flatten().copied().collect();
+        owners.into_iter().filter(|pid| !self.paths.process(*pid).exists()).collect()
+    }
+
     /// Adds the children of the processes, as far as the kernel lists them. This is cheap enough for every sample, for
     /// servers that fork per connection.
     pub(crate) fn add_children(&self, topology: &mut Topology) {
@@ -88,4 +94,21 @@ fn children(paths: &KernelPaths, pid: Pid) -> Vec<Pid> {
         .filter_map(|child| child.parse().ok())
         .filter(|child| *child != own)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn who_listened_and_has_gone_is_noticed_without_a_search() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = KernelPaths { proc: folder.path().into(), ..KernelPaths::default() };
+        std::fs::create_dir_all(paths.process(7)).unwrap();
+        let listeners = BTreeMap::from([(1, Some(7)), (2, Some(8)), (3, Some(8)), (4, None)]);
+        let topology = Topology { listeners, ..Topology::unseen(([127, 0, 0, 1], 80).into()) };
+        assert_eq!(TopologyTracker::new(&paths).gone(&topology), BTreeSet::from([8]));
+    }
 }

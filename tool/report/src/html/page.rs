@@ -85,11 +85,13 @@ impl Page {
     }
 }
 
-/// What speaks for the verdict: what was seen, what slowing each tier showed, and where its processor time goes.
+/// What speaks for the verdict: what was seen, what slowing each tier showed, and where its processor time goes. Then what the
+/// response times leave out.
 fn evidence(run: &Run) -> Vec<String> {
     let tested = run.confirmation.as_ref().map(sentences::confirmation);
     let why = sentences::profile(run);
-    summary::evidence(&run.verdict.bottleneck).into_iter().chain(tested).chain(why).collect()
+    let lookup = summary::name_lookup(run);
+    summary::evidence(&run.verdict.bottleneck).into_iter().chain(tested).chain(why).chain(lookup).collect()
 }
 
 fn steps(run: &Run) -> Option<Table> {
@@ -147,7 +149,7 @@ fn demands(run: &Run) -> Option<Table> {
     (!run.laws.demands.is_empty()).then(|| Table {
         id: "demands-table".into(),
         caption:
-            "What a request costs each resource, and the throughput at which that resource alone is full"
+            "What a request costs each resource by all steps, and the throughput at which it alone is full"
                 .into(),
         columns: vec![
             Column::words("Resource"),

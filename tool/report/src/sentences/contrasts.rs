@@ -116,6 +116,11 @@ pub(crate) fn basis(case: &Case) -> Option<String> {
         Basis::Rounds { rounds } => {
             format!("Intervals come from {} rounds, paired.", number::count(rounds.into()))
         }
+        Basis::Turns { pairs } => format!(
+            "The runs of both sides took turns, so that each is compared with its neighbour in time: intervals come from \
+             {} pairs.",
+            number::count(pairs.into())
+        ),
     };
     let scatter = ratio.scatter.map_or_else(String::new, |scatter| {
         let needed = ratio.repeats_for(SMALL_CHANGE).map_or_else(

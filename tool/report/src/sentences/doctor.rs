@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::doctor::{Certainty, Check, Fault, MemoryUse, PACKET_QUEUE, Subject, Unmade};
+use analysis::doctor::{Certainty, Check, Fault, LimitedMemory, PACKET_QUEUE, Subject, Unmade};
 use analysis::run::{AgentTrouble, HostName};
 
 use super::unwatched;
@@ -132,7 +132,7 @@ fn quota(of: &Subject, processes: u32, cores: &str) -> String {
     }
 }
 
-fn memory_used(of: &Subject, processes: u32, memory: MemoryUse) -> String {
+fn memory_used(of: &Subject, processes: u32, memory: LimitedMemory) -> String {
     let [most, used] = [memory.most_bytes, memory.used_bytes].map(|of| number::prefixed(of as f64, "B"));
     match of {
         Subject::Server { name, pid, .. } if processes > 1 => {
@@ -431,6 +431,7 @@ pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
         AgentTrouble::Redundant => format!(
             "the agent on {host} sees the same processes of the server as another observer: they were looked at once"
         ),
+        AgentTrouble::ByPort { address, at } => format!("on {host}, {}", unwatched::by_port(*address, *at)),
         AgentTrouble::Ended { code, stderr } => {
             let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
             let said = if stderr.is_empty() { String::new() } else { format!(" (it said: {stderr})") };
@@ -519,7 +520,7 @@ pub(crate) mod tests {
         assert_eq!(quota(1), "A cgroup lets app (pid 7) use 0.50 processors.");
         assert_eq!(quota(3), "Cgroups limit the processors of 3 processes of app, at worst to 0.50 (pid 7).");
         let memory = |processes| {
-            let memory = MemoryUse { most_bytes: 100_000_000, used_bytes: 93_000_000 };
+            let memory = LimitedMemory { most_bytes: 100_000_000, used_bytes: 93_000_000 };
             fault(&Fault::Memory { of: server(), processes, memory }).is
         };
         let said = [1, 3].map(|processes| memory(processes).replace(number::GROUP, " "));
@@ -548,7 +549,7 @@ pub(crate) mod tests {
     /// One of each kind, and of those that are told in several ways, of each way.
     pub(crate) fn every_fault() -> Vec<Fault> {
         let table = Tracked { connections: 9, most: 10, refused: 0 };
-        let memory = MemoryUse { most_bytes: 100, used_bytes: 90 };
+        let memory = LimitedMemory { most_bytes: 100, used_bytes: 90 };
         let off = |segmentation, receive| Fault::Offloads { link: "eth0".into(), segmentation, receive };
         vec![
             Fault::OpenFiles { of: Subject::Generator, processes: 1, limit: 64 },

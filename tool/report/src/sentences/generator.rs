@@ -3,7 +3,7 @@
 use analysis::run::{GeneratorEvidence as Seen, GeneratorLoss, GeneratorTrouble};
 
 use super::holders::subject;
-use crate::number::{cores, count, elapsed, percent, time};
+use crate::number::{cores, count, elapsed, percent, prefixed, time};
 use crate::words::users;
 
 pub(super) fn sentence(seen: &Seen) -> String {
@@ -91,6 +91,18 @@ pub(super) fn trouble(generator: &str, trouble: &GeneratorTrouble) -> String {
             "The load generator on {generator} began a step {} after the others: the way to it, or its host, was slow. That \
              time belongs to no measurement.",
             time(*late_us as f64)
+        ),
+        GeneratorTrouble::LinkFull { link, used_bits_per_s, limit_bits_per_s } => format!(
+            "The link {link} of the load generator on {generator} was full: it carried {} of {} for seconds. What waited for it \
+             was measured as if the server were slow; use a faster link, or more generators.",
+            prefixed(*used_bits_per_s, "bit/s"),
+            prefixed(*limit_bits_per_s, "bit/s")
+        ),
+        GeneratorTrouble::Throttled { cores: quota, periods } => format!(
+            "The load generator on {generator} was stopped in up to {} of the periods of its CPU quota of {} cores. What waited \
+             meanwhile was measured as if the server were slow; raise the quota, or use more generators.",
+            percent(*periods),
+            cores(*quota)
         ),
     }
 }

@@ -1,6 +1,7 @@
 //! Why a server, or its database, could not be watched, and what to do about it: parts of sentences.
 
 use std::io;
+use std::net::SocketAddr;
 
 use analysis::counters::ServerAddress;
 use analysis::run::{
@@ -184,7 +185,22 @@ pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
         AgentTrouble::Redundant => format!(
             "The agent on {host} sees the same processes as another observer, so they were counted once."
         ),
+        AgentTrouble::ByPort { address, at } => format!(
+            "On {host}, {}. If no address translation or tunnel leads the load there, it is another program, and what was seen of \
+             it says nothing about the server.",
+            by_port(*address, *at)
+        ),
     }
+}
+
+/// What was taken for the server by its port alone, as a part of a sentence.
+pub(super) fn by_port(address: SocketAddr, at: SocketAddr) -> String {
+    let why = if address.ip().to_canonical().is_loopback() {
+        format!("{address} is every host itself")
+    } else {
+        format!("nothing there listens at {address}")
+    };
+    format!("what listens at {at} was taken for the server by its port alone: {why}")
 }
 
 /// The reason why an agent did not find the server, as a part of a sentence.
@@ -268,5 +284,13 @@ mod tests {
         let reason = ServerUnwatched::TranslationUnread { address: ([10, 0, 0, 1], 80).into() };
         let told = agent("web", &AgentTrouble::ServerNotFound { reason });
         assert!(told.contains("10.0.0.1:80") && told.contains("--sudo with ssh://"), "{told}");
+    }
+
+    #[test]
+    fn loopback_is_told_as_what_every_host_has_however_it_is_written() {
+        for text in ["127.0.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
+            let address: SocketAddr = text.parse().expect("an address");
+            assert!(by_port(address, address).ends_with("is every host itself"), "{text}");
+        }
     }
 }

@@ -247,6 +247,8 @@ fn agent_troubles() -> Vec<AgentTrouble> {
         ServerNotFound { reason: ServerUnwatched::NotLocal { address: ([10, 0, 0, 1], 80).into() } },
         ServerNotFound { reason: ServerUnwatched::NotListening { address: ([10, 0, 0, 1], 80).into() } },
         Redundant,
+        ByPort { address: ([192, 0, 2, 7], 80).into(), at: ([0, 0, 0, 0], 80).into() },
+        ByPort { address: ([127, 0, 0, 1], 80).into(), at: ([0, 0, 0, 0], 80).into() },
     ]
 }
 
@@ -270,6 +272,9 @@ fn generator_troubles() -> Vec<GeneratorTrouble> {
     all.push(GeneratorTrouble::Lost { users: 12, loss: GeneratorLoss::Malformed, ended_run: true });
     all.push(GeneratorTrouble::TooFewFiles { users: 500, allowed: 186 });
     all.push(GeneratorTrouble::FewerUsers { asked: 500, allowed: 372, of_this: 186 });
+    let (used_bits_per_s, limit_bits_per_s) = (970_000_000.0, 1e9);
+    all.push(GeneratorTrouble::LinkFull { link: "eth0".into(), used_bits_per_s, limit_bits_per_s });
+    all.push(GeneratorTrouble::Throttled { cores: 1.5, periods: 0.42 });
     all
 }
 

@@ -529,6 +529,7 @@ fn base(steps: Vec<Step>) -> Run {
             ..LoadShape::default()
         },
         sent_digest: None,
+        name_lookup_us: None,
         requests: Vec::new(),
         proof: None,
         confirmation: None,

@@ -165,10 +165,10 @@ fn by_quota(suspected_of: Option<ResourceKind>, stopping: Result<(), LeftAloneRe
     suspected_of == Some(ResourceKind::CpuQuota) && stopping.err().is_none_or(allows_quota)
 }
 
-/// Whether a lower quota does no harm to processes that are not to be stopped for this reason.
+/// Whether a lower quota does no harm to processes that are not to be stopped for this reason. What belongs to another user is
+/// slowed by no means.
 fn allows_quota(not_stopped: LeftAloneReason) -> bool {
-    use LeftAloneReason::{Debugged, Foreground, OtherUser};
-    matches!(not_stopped, Debugged | Foreground | OtherUser)
+    matches!(not_stopped, LeftAloneReason::Debugged | LeftAloneReason::Foreground)
 }
 
 #[cfg(test)]
@@ -194,10 +194,11 @@ mod tests {
 
     #[test]
     fn a_lower_quota_takes_the_place_of_stopping_only_where_it_tells_more() {
-        use LeftAloneReason::{Debugged, Ours, Stopped};
+        use LeftAloneReason::{Debugged, OtherUser, Ours, Stopped};
         let of = |kind, stopping| by_quota(Some(kind), stopping);
         assert!(of(ResourceKind::CpuQuota, Ok(())) && of(ResourceKind::CpuQuota, Err(Debugged)));
         assert!(!of(ResourceKind::CpuQuota, Err(Ours)) && !of(ResourceKind::CpuQuota, Err(Stopped)));
+        assert!(!of(ResourceKind::CpuQuota, Err(OtherUser)));
         assert!(!of(ResourceKind::Cpu, Ok(())) && !of(ResourceKind::Cpu, Err(Debugged)));
         assert!(!of(ResourceKind::Lock, Err(Debugged)) && !by_quota(None, Ok(())));
     }
@@ -279,6 +280,49 @@ mod tests {
         assert_eq!(may_stop(true, &[7]), Err(LeftAloneReason::Debugged));
         assert_eq!(may_stop(true, &[7, 8]), Err(LeftAloneReason::NotStarted));
         assert_eq!(may_stop(false, &[7, 8]), Err(LeftAloneReason::Debugged));
+    }
+
+    /// Lays out process 7 of this user, alone under a CPU quota and held by a debugger.
+    fn lay_out_under_a_quota(folder: &std::path::Path, user: u32) -> KernelPaths {
+        for directory in ["proc/7", "cgroup/web"] {
+            std::fs::create_dir_all(folder.join(directory)).unwrap();
+        }
+        let status = format!("State:\tS (s)\nTracerPid:\t99\nUid:\t{user}\t{user}\t{user}\t{user}\n");
+        for (file, text) in [
+            ("proc/7/stat", "7 (x) S 1 7 1 0 -1 0 0"),
+            ("proc/7/status", status.as_str()),
+            ("proc/7/cgroup", "0::/web\n"),
+            ("cgroup/web/cgroup.procs", "7\n"),
+            ("cgroup/web/cpu.max", "20000 100000\n"),
+        ] {
+            std::fs::write(folder.join(file), text).unwrap();
+        }
+        let at = |name| folder.join(name);
+        KernelPaths { proc: at("proc"), sys: at("sys"), cgroup: at("cgroup") }
+    }
+
+    #[test]
+    fn the_quota_of_another_users_processes_is_never_lowered() {
+        let own = rustix::process::geteuid().as_raw();
+        let mut bottleneck = Bottleneck { kind: ResourceKind::CpuQuota, ..Bottleneck::default() };
+        bottleneck.identity = Some(Identity::Quota(processes("web")));
+        let suspects = suspects(&bottleneck);
+        let (steps, topology) = ([Step::default()], Topology::unseen(([127, 0, 0, 1], 80).into()));
+        let swept = swept(&bottleneck, &steps, topology);
+        let means = |user: u32| {
+            let folder = tempfile::tempdir().unwrap();
+            let paths = lay_out_under_a_quota(folder.path(), user);
+            let stoppable = Stoppable::by_this_process(&paths);
+            let chooser =
+                Chooser { swept: &swept, paths: &paths, stoppable, started_only: false, suspects: &suspects };
+            let mut left_alone = Vec::new();
+            let means = chooser.means(&processes("web").into(), &[7], &mut left_alone);
+            (means, left_alone)
+        };
+        // A debugger holds both, so that neither is stopped.
+        assert!(matches!(means(own), (Ok(Means::Quota(_)), _)));
+        let (others, left_alone) = means(own.wrapping_sub(7));
+        assert_eq!((others.err(), left_alone), (Some(LeftAloneReason::OtherUser), Vec::new()));
     }
 
     fn swept<'a>(bottleneck: &'a Bottleneck, steps: &'a [Step], topology: Topology) -> Swept<'a> {

@@ -90,10 +90,13 @@ impl Elsewhere {
         beside.map(|about| about.pid).collect()
     }
 
-    /// Why agents did not find the server, or nothing new of it, with the names of their hosts.
+    /// Why agents did not find the server, or nothing new of it, or found it by its port alone, with the names of their hosts.
     pub(crate) fn not_found(&self) -> Vec<(String, AgentTrouble)> {
-        let of = |agent: &Agent| agent.trouble.clone().map(|trouble| (agent.name.clone(), trouble));
-        self.agents.iter().filter_map(of).collect()
+        let of = |agent: &Agent| {
+            let all = agent.of_the_server();
+            all.map(|trouble| (agent.name.clone(), trouble)).collect::<Vec<_>>()
+        };
+        self.agents.iter().flat_map(of).collect()
     }
 }
 

@@ -1,14 +1,19 @@
 //! Agents that do not start, lie, flood, stall or die: each is told, and a run that has begun goes on.
 
 use std::{
+    fs,
     io::Write,
+    os::unix::fs::PermissionsExt,
+    path::Path,
     process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
 
 use super::warnings;
-use crate::common::support::{Place, Server, free_port, tool_program};
+use crate::common::support::{PATIENCE, Place, Server, free_port, tool_program};
 
 /// Runs the agent that its second argument names, and after two seconds does what the first says.
 const TURNS: &str = r#"
@@ -96,6 +101,47 @@ fn a_command_that_cannot_be_an_agent_fails_before_the_load_with_what_it_said() {
     let other = observe("echo nstar-agent 0.0.9 protocol 0").exits(1);
     other.complains("0.0.9 (protocol 0)").complains(env!("CARGO_PKG_VERSION"));
     observe("true").exits(1).complains("ended with exit code 0");
+}
+
+/// Waits until something is so.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A shell script that notes the number of its process in a file, and says nothing more.
+fn silent(noted: &Path) -> String {
+    let noted = noted.display();
+    format!("echo $$ >{noted}.new; mv {noted}.new {noted}; exec sleep 600")
+}
+
+/// By a host that takes the connection and says nothing, and by a command that does.
+#[test]
+fn a_signal_while_an_agent_starts_ends_nstar_and_what_it_started() {
+    let place = Place::beside_others();
+    let noted = place.path("noted");
+    // There is no connection to be closed.
+    let closes = "case \" $* \" in *\" -O \"*) exit 0;; esac";
+    let ssh = place.write("bin/ssh", format!("#!/bin/sh\n{closes}\n{}\n", silent(&noted)));
+    fs::set_permissions(ssh, fs::Permissions::from_mode(0o755)).expect("a program");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("PATH={}:{path}", place.path("bin").display());
+    let command = format!("sh -c '{}'", silent(&noted));
+    let pairs = ["--observe", "--generator"].map(|flag| [(flag, "ssh://web"), (flag, command.as_str())]);
+    for (flag, endpoint) in pairs.concat() {
+        let load = ["load", "http://127.0.0.1:1/", "-d", "1s", flag, endpoint];
+        let load = place.wrapped(["env", path.as_str()], load).start();
+        wait_until("no agent was started", || noted.exists());
+        let started = fs::read_to_string(&noted).expect("a number").trim().to_owned();
+        fs::remove_file(&noted).expect("a file");
+        load.signal("INT");
+        load.finish().exits(130).complains("interrupted while agents were started");
+        let gone = || fs::read(format!("/proc/{started}/cmdline")).unwrap_or_default().is_empty();
+        wait_until("what was started goes on", gone);
+    }
 }
 
 #[test]
