@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench sanitize sanitize-build fuzz truth predictions manual power-cuts kill-campaign packages packages-check container-check release reproducible supply-chain
+.PHONY: test lint setup build size bench bench-overflow sanitize sanitize-build fuzz truth truth-hosts predictions manual power-cuts kill-campaign packages packages-check container-check release reproducible supply-chain
 
 # Format, lints, every test, and the sanitizer, with what the tests need installed first.
 test: setup
@@ -41,8 +41,10 @@ manual:
 packages: build manual
 	scripts/packages
 
-# Their life on a fresh Debian: install, serve, upgrade, remove, purge. As root.
+# Their life on a fresh Debian: install, serve, be attacked, killed and without power, upgrade, remove, purge. As root.
 packages-check: build manual
+	cargo build --release --locked -p bench --bin hostile-client
+	cargo build --release --locked -p crash-tests
 	scripts/check-packages
 
 # Archives and packages of both programs with checksums, lists of what is inside and its terms, in target/release-VERSION.
@@ -64,8 +66,8 @@ supply-chain:
 container-check: build manual
 	scripts/check-container
 
-# Cuts the power of the disk under accounts, files, booking and index, 500 times each, and looks whether they keep what they
-# acknowledged (docs/security.md). As root, where /dev/fuse is. `make power-cuts CRASH="--systems files --times 25 --seed 7"`
+# Cuts the power of the disk under accounts, files, booking, index and peer, 500 times each, and looks whether they keep what
+# they acknowledged (docs/security.md). As root, where /dev/fuse is. `make power-cuts CRASH="--systems files --times 25 --seed 7"`
 # repeats some of them.
 power-cuts: build
 	cargo build --release --locked -p crash-tests
@@ -86,12 +88,24 @@ bench: build
 	scripts/setup-bench
 	PATH="$(CURDIR)/target/peers/bin:$$PATH" target/release/bench
 
+# What checks for overflow would cost releases: CPU time with them over that without, of server and generator.
+bench-overflow:
+	scripts/bench-overflow
+
 # Servers with one bottleneck of known size each, and whether nstar finds it (docs/truth.md). About twenty minutes on a
 # machine that does nothing else.
 truth: build
 	cargo build --release --locked -p truth
 	scripts/setup-truth
 	target/release/truth
+
+# Servers whose tiers stand on a host of their own each, with a bottleneck on each host and on each link in turn; then the same
+# with the load from three hosts that join a fleet. As root, on a machine that does nothing else.
+truth-hosts: build
+	cargo build --release --locked -p truth
+	scripts/setup-truth
+	target/release/truth --hosts
+	target/release/truth --hosts --generators nats
 
 # The same servers changed, and how well `nstar predict` knew what they would do then (docs/predict.md), on a machine that does
 # nothing else. `make predictions CHANGES="--keep runs pool"` keeps the run files, and measures only changes of that name.

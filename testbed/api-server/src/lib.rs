@@ -40,10 +40,12 @@ mod api;
 mod factory;
 mod metrics;
 mod route;
+mod slowdown;
 
 pub use self::{
     api::{Api, Call, Headers, not_found, of_store, respond},
     factory::{ApiFactory, ApiHandler, ServerOptions},
     metrics::Metrics,
     route::{Route, RouteMatch},
+    slowdown::{Attempt, Noted, Slowdown, network},
 };

@@ -32,6 +32,8 @@ pub struct Campaign {
     pub program: PathBuf,
     /// The system that is tried.
     pub system: Kind,
+    /// A folder with a configuration of each system, of its name. What the campaign itself asks for goes before it.
+    pub config: Option<PathBuf>,
     /// How it ends.
     pub crash: Crash,
     /// How many times.
@@ -87,14 +89,16 @@ struct Life<'c> {
 
 impl<'c> Life<'c> {
     fn new(campaign: &'c Campaign, seed: u64) -> io::Result<Self> {
+        let (system, aside) = (campaign.system.make(), tempfile::tempdir()?);
+        system.prepare(&campaign.program, aside.path())?;
         Ok(Self {
             campaign,
             seed,
-            system: campaign.system.make(),
+            system,
             ledger: Ledger::default(),
             random: fastrand::Rng::with_seed(seed),
             storage: Storage::new(campaign.crash)?,
-            aside: tempfile::tempdir()?,
+            aside,
         })
     }
 
@@ -158,7 +162,11 @@ impl<'c> Life<'c> {
     }
 
     fn start(&self) -> io::Result<Server> {
-        let words: Vec<OsString> = self.system.words(&self.storage.data());
+        let mut words: Vec<OsString> = self.system.words(&self.storage.data());
+        if let Some(folder) = &self.campaign.config {
+            let file = folder.join(format!("{}.toml", self.campaign.system.name()));
+            words.extend([OsString::from("--config"), file.into()]);
+        }
         let [log, boot] = ["log", "boot"].map(|name| self.aside.path().join(name));
         let boot = (self.campaign.crash != Crash::Kill).then_some(boot.as_path());
         Server::start(&self.campaign.program, &words, &log, boot)

@@ -22,6 +22,9 @@ struct Flags {
     /// The program that serves
     #[arg(long, value_name = "FILE", default_value = "target/release/nstar-lab")]
     program: PathBuf,
+    /// Folder with a configuration of each server, such as /etc/nstar; the test says itself where data are [default: none]
+    #[arg(long, value_name = "DIR")]
+    config: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -48,7 +51,8 @@ fn try_one(flags: &Flags, system: Kind) -> bool {
         How::Kill => Crash::Kill,
     };
     let seed = flags.seed.unwrap_or_else(|| fastrand::u64(..1_000_000_000));
-    let campaign = Campaign { program: flags.program.clone(), system, crash, crashes: flags.times, seed };
+    let (program, config) = (flags.program.clone(), flags.config.clone());
+    let campaign = Campaign { program, system, config, crash, crashes: flags.times, seed };
     let (name, began) = (system.name(), Instant::now());
     eprintln!("{name}: from seed {seed} on");
     let outcome = campaign.run(|so_far| eprintln!("{name}: {} crashes", so_far.crashes));

@@ -30,7 +30,7 @@ fn try_all(crash: Crash, crashes: u64, look: impl Fn(&str, &Outcome)) {
     for system in Kind::ALL {
         let program = Path::new(env!("CARGO_BIN_EXE_nstar-lab")).to_owned();
         let seed = fastrand::u64(..1_000_000_000);
-        let campaign = Campaign { program, system, crash, crashes, seed };
+        let campaign = Campaign { program, system, config: None, crash, crashes, seed };
         let outcome = campaign.run(|_| ()).unwrap();
         look(&format!("{}, from seed {seed} on", system.name()), &outcome);
     }

@@ -43,6 +43,7 @@ mod config;
 mod confinement;
 mod expiry;
 mod flags;
+mod free_space;
 mod log_file;
 mod reloads;
 mod served_folder;
@@ -67,6 +68,7 @@ pub use self::{
     config::with_file,
     confinement::{Rights, ServerFiles, refuse_root},
     flags::{Configuration, Encryption, HostNames, ServerFlags, TrustedProxies, with_password},
+    free_space::{Disk, has_space},
     reloads::Reloads,
     served_folder::first_inside,
     server_process::{ServerProcess, warn_of_openness},

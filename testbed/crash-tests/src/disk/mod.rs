@@ -10,6 +10,8 @@
 //! It assumes what fsync(2) does not say, but every journaling file system of Linux keeps: a rename happens as a whole or not
 //! at all, also between folders; a sector is written whole; bytes behind a newer end do not come back; permissions are those
 //! that the file was created with or given later. SQLite assumes as much.
+//!
+//! The kernel tells it nothing of syncfs(2), so what a program syncs in no other way may be lost here.
 
 mod contents;
 mod mount;

@@ -312,10 +312,14 @@ impl Filesystem for Shared {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        if !flags.is_empty() {
+        if !RenameFlags::RENAME_NOREPLACE.contains(flags) {
             return reply.error(Errno::EINVAL);
         }
-        let moved = self.change(|tree| tree.rename((folder.0, name), (to_folder.0, to_name)));
+        let replaces = flags.is_empty();
+        let moved = self.change(|tree| match tree.look_up(to_folder.0, to_name) {
+            Ok(_) if !replaces => Err(Errno::EEXIST),
+            _ => tree.rename((folder.0, name), (to_folder.0, to_name)),
+        });
         answer!(reply, moved, |()| reply.ok())
     }
 

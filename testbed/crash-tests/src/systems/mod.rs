@@ -4,6 +4,7 @@ mod accounts;
 mod booking;
 mod files;
 mod index;
+mod peer;
 
 use std::{ffi::OsString, io, net::SocketAddr, path::Path};
 
@@ -23,11 +24,13 @@ pub enum Kind {
     Booking,
     /// Index entries: registered and deregistered.
     Index,
+    /// Files of a peer: obtained, taken out of sharing, and put into its folder.
+    Peer,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Accounts, Self::Files, Self::Booking, Self::Index];
+    pub const ALL: [Self; 5] = [Self::Accounts, Self::Files, Self::Booking, Self::Index, Self::Peer];
 
     /// Its name on the command line of `nstar-lab serve`.
     pub fn name(self) -> &'static str {
@@ -36,6 +39,7 @@ impl Kind {
             Self::Files => "files",
             Self::Booking => "booking",
             Self::Index => "index",
+            Self::Peer => "peer",
         }
     }
 
@@ -45,6 +49,7 @@ impl Kind {
             Self::Files => Box::<files::Files>::default(),
             Self::Booking => Box::<booking::Booking>::default(),
             Self::Index => Box::<index::Index>::default(),
+            Self::Peer => Box::<peer::Peer>::default(),
         }
     }
 }
@@ -71,6 +76,14 @@ impl Client<'_> {
 
 /// How a system is started, loaded and looked at.
 pub(crate) trait System: Send + Sync {
+    /// Starts what the server needs beside it and nothing happens to, with its files in this folder. Most need nothing.
+    ///
+    /// # Errors
+    /// When that does not start.
+    fn prepare(&self, _program: &Path, _aside: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
     /// What follows `nstar-lab serve`, to keep everything in this folder.
     fn words(&self, data: &Path) -> Vec<OsString>;
 

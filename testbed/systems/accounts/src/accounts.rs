@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use api_server::Noted;
 use engine::offload::{Pool, Ticket};
 use http_io::Credentials;
 
@@ -15,7 +16,6 @@ use crate::{
     passwords,
     refusal::{Refused, fail},
     revocations::Revocations,
-    slowdown::Noted,
     tables::{Change, SCHEMA, Tables},
 };
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use api_server::Metrics;
+use api_server::{Attempt, Metrics, Noted, Slowdown, network};
 use engine::offload::Ticket;
 use store::Secret;
 
@@ -19,8 +19,10 @@ use crate::{
     passwords::{HashError, Passwords},
     refusal::{Refused, fail},
     regulars::Regulars,
-    slowdown::{Attempt, Noted, Slowdown, network},
 };
+
+/// New accounts from one address before it is slowed down.
+const REGISTERED_FREE: u16 = 20;
 
 /// Password hashing, the count of failed logins, the administrator's token and the metrics. All processes share it.
 #[derive(Debug)]
@@ -93,7 +95,7 @@ impl Common {
     ///
     /// Programs on this machine never wait, so that accounts can be created from a list or by a load.
     pub(crate) fn admit_registration(&self, from: Sender) -> Result<(), Refused> {
-        let wait = if from.is_local { None } else { self.slowdown.register(from.address) };
+        let wait = if from.is_local { None } else { self.slowdown.act(from.address, REGISTERED_FREE) };
         wait.map_or(Ok(()), |wait| Err(Refused::Crowded { retry_after_s: whole_s(wait) }))
     }
 

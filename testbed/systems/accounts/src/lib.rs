@@ -34,7 +34,6 @@ mod requests;
 mod responses;
 mod revocations;
 mod service;
-mod slowdown;
 mod tables;
 
 pub use self::{

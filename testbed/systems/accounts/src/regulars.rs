@@ -9,9 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use api_server::network;
 use engine::shared::Atomics;
-
-use crate::slowdown::network;
 
 /// How long a login counts.
 const LATELY: Duration = Duration::from_secs(7 * 24 * 60 * 60);

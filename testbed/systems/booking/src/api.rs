@@ -5,10 +5,12 @@ use std::net::IpAddr;
 use api_server::{Api, Metrics, Route, RouteMatch};
 use engine::service::Connection;
 use http_io::{Problem, Response, server::Exchange};
+use serve::Disk;
 
 use crate::{
     bookings::Bookings,
     calendar,
+    limits::{ClientLimit, check_space},
     options::{BookingError, Options},
     refusal::Refusal,
     requests::{self, BODY_LEN_MAX, Query},
@@ -29,6 +31,9 @@ type Call<'a> = api_server::Call<'a, IpAddr>;
 pub struct BookingApi {
     bookings: Bookings,
     ids: IdPolicy,
+    limit: Option<ClientLimit>,
+    /// `None` where the database is a server's.
+    disk: Option<Disk>,
     metrics: Metrics,
 }
 
@@ -76,10 +81,19 @@ impl Api for BookingApi {
 
 impl BookingApi {
     /// Opens the database and starts its threads.
-    pub(crate) fn open(options: &Options, rooms: Vec<Room>, metrics: Metrics) -> Result<Self, BookingError> {
+    pub(crate) fn open(
+        options: &Options,
+        rooms: Vec<Room>,
+        metrics: Metrics,
+        limit: Option<ClientLimit>,
+    ) -> Result<Self, BookingError> {
         let tables = Tables::new(options.server.open_store(&SCHEMA, &metrics)?);
         let bookings = Bookings::new(tables, Secrets::open(&options.key)?, rooms);
-        Ok(Self { bookings, ids: options.ids, metrics })
+        let disk = options.server.database.path().map(|path| {
+            let failed = |source| BookingError::Folder { path: path.to_owned(), source };
+            Disk::of(path, options.keep_free).map_err(failed)
+        });
+        Ok(Self { bookings, ids: options.ids, limit, disk: disk.transpose()?, metrics })
     }
 
     async fn rooms(&self, call: Call<'_>) -> Result<Response, Refusal> {
@@ -125,6 +139,8 @@ impl BookingApi {
     async fn book(&self, call: Call<'_>) -> Result<Response, Refusal> {
         let key = call.headers.get("idempotency-key");
         let request = requests::booking(call.body, key, call.sender.to_string(), self.ids)?;
+        self.disk.as_ref().map_or(Ok(()), check_space)?;
+        self.limit.as_ref().map_or(Ok(()), |limit| limit.check(call.sender))?;
         let booking = self.bookings.book(request).await?;
         let place = format!("/bookings/{}", booking.id);
         Ok(private(Response::json(201, &booking), booking.version).with("Location", place))

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::Parser;
 use serve::{
     DatabaseLogin, Exit, Failure, HostNames, ServerFlags, ServerProcess, System, TrustedProxies,
-    values::{Unshown, listen},
+    values::{Unshown, listen, size},
     warn_of_openness, with_password,
 };
 use store::Database;
@@ -31,6 +31,13 @@ pub struct BookingFlags {
     /// Accept Aadhaar numbers that begin with 0 or 1: nobody has such a number, so they suit tests and loads
     #[arg(long)]
     allow_test_ids: bool,
+    /// Bookings of one address, or of one /64 network of IPv6, after which it has to wait before each further one: 1 s at
+    /// first, then twice as long each time, 30 s at most. One is forgotten for each minute without any [default: any number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    bookings_per_client: Option<u16>,
+    /// Space on the disk of an SQLite file below which nothing is booked [default: 1GiB, or 5 % of the disk if that is less]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    keep_free: Option<u64>,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8083", value_parser = listen)]
     listen: SocketAddr,
@@ -53,10 +60,15 @@ impl System for BookingFlags {
         process.files.writes_beside(&options.key);
         process.prepare()?;
         if self.proxies.exposes(self.listen) {
-            warn_of_openness(self.listen, &["anybody may book any free room, as often as they like"]);
+            let open = match self.bookings_per_client {
+                None => "anybody may book any free room, as often as they like (no --bookings-per-client)",
+                Some(_) => "anybody may book any free room",
+            };
+            warn_of_openness(self.listen, &[open]);
         }
         options.rooms = self.rooms.unwrap_or(options.rooms);
         options.ids = IdPolicy::allow_test(self.allow_test_ids);
+        (options.bookings_per_client, options.keep_free) = (self.bookings_per_client, self.keep_free);
         options.server.proxies = self.proxies.proxies();
         options.server.connections = process.counters();
         options.server.open_metrics = process.open_metrics();

@@ -12,8 +12,9 @@
 //! | `GET /audit?after=&limit=` by the administrator | 200 with who booked what, when and from where; 401 |
 //! | `GET /healthz`, `GET /metrics` | 200 |
 //!
-//! A server that is too busy responds 503 with `Retry-After`, one whose disk is full 507. A unique index in the database
-//! decides whether a room is free: no code here looks first and books afterwards.
+//! A server that is too busy responds 503 with `Retry-After`, one whose disk is full 507, and to a client that has booked too
+//! often 429, where that is limited. A unique index in the database decides whether a room is free: no code here looks first and
+//! books afterwards.
 //!
 //! [`Options`] say where the database is; [`factory`] makes the server. Inside, `api` and `requests` read requests and write
 //! responses, `bookings` and `rooms` do what they ask, `tables` holds the SQL, and `values` the checked values that all
@@ -23,6 +24,7 @@ mod api;
 mod bookings;
 mod calendar;
 pub mod command;
+mod limits;
 mod options;
 mod refusal;
 mod requests;

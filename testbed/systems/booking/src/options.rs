@@ -24,6 +24,11 @@ pub struct Options {
     pub rooms: u32,
     /// Which identity numbers are accepted. Default: only those that are issued.
     pub ids: IdPolicy,
+    /// Bookings of one address, or one /64 network of IPv6, before it has to wait. Default: any number.
+    pub bookings_per_client: Option<u16>,
+    /// Space on the disk of an SQLite file below which nothing is booked, bytes. Default: 1 GiB, or 5 % of the disk if that is
+    /// less.
+    pub keep_free: Option<u64>,
 }
 
 impl Options {
@@ -32,7 +37,8 @@ impl Options {
     pub fn new(database: impl Into<Database>) -> Self {
         let server = ServerOptions::new(database);
         let key = server.database.beside("booking", "key");
-        Self { server, key, rooms: ROOMS, ids: IdPolicy::IssuedOnly }
+        let (ids, bookings_per_client, keep_free) = (IdPolicy::IssuedOnly, None, None);
+        Self { server, key, rooms: ROOMS, ids, bookings_per_client, keep_free }
     }
 }
 
@@ -46,6 +52,17 @@ pub enum BookingError {
     /// A secret cannot be read or created.
     #[error("{0} (--key names the file)")]
     Secret(#[from] store::SecretError),
+    /// The folder of the database cannot be asked about its disk.
+    #[error("the folder of {path} cannot be opened: {source}")]
+    Folder {
+        /// The database.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes: {0}")]
+    Random(String),
     /// The database was created with a key, and the file of the key is missing.
     #[error(
         "the identity numbers in {database} were hashed with the key in {path}, and there is no such file; name the right one \

@@ -1,6 +1,6 @@
 //! Why a request is refused: what is wrong, in which field, and what to do next.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use http_io::{FieldsError, Response};
 use serde::Serialize;
@@ -33,6 +33,9 @@ struct Details {
     /// The next free period.
     #[serde(skip_serializing_if = "Option::is_none")]
     free_next: Option<Period>,
+    /// When to try again, seconds; in the header of the response.
+    #[serde(skip)]
+    retry_after_s: Option<u64>,
 }
 
 impl Refusal {
@@ -61,6 +64,14 @@ impl Refusal {
         refusal
     }
 
+    /// 429: the client has booked too often, and must wait so long.
+    pub(crate) fn too_often(wait: Duration) -> Self {
+        let seconds = u64::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX);
+        let mut refusal = Self::new(429, "too many bookings were made from this address");
+        refusal.details.retry_after_s = Some(seconds);
+        refusal.hint(format!("try again in {seconds} s"))
+    }
+
     /// Adds what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.details.hint = Some(hint.into());
@@ -80,8 +91,9 @@ impl From<FieldsError> for Refusal {
 impl From<Refusal> for Response {
     fn from(refusal: Refusal) -> Self {
         let response = Self::json(refusal.status, &refusal);
-        match refusal.status {
-            401 => response.with("WWW-Authenticate", r#"Bearer realm="nstar booking""#),
+        match (refusal.status, refusal.details.retry_after_s) {
+            (401, _) => response.with("WWW-Authenticate", r#"Bearer realm="nstar booking""#),
+            (_, Some(seconds)) => response.with("Retry-After", seconds.to_string()),
             _ => response,
         }
     }

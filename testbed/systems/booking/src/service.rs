@@ -8,6 +8,7 @@ use store::{Setup, Statement, Store};
 
 use crate::{
     api::BookingApi,
+    limits::ClientLimit,
     options::{BookingError, Options},
     secrets::Secrets,
     tables::{NewRoom, SCHEMA, first_rooms},
@@ -26,8 +27,10 @@ pub fn factory(options: Options) -> Result<BookingFactory, BookingError> {
     // All processes share the counters.
     let connections = Arc::clone(&options.server.connections);
     let metrics = Metrics::new("booking", BookingApi::ROUTES, &[], &[], connections);
+    let limit = options.bookings_per_client.map(ClientLimit::new).transpose()?;
     let server = options.server.clone();
-    Ok(ApiFactory::new(&server, move || BookingApi::open(&options, rooms.clone(), metrics.clone())))
+    let open = move || BookingApi::open(&options, rooms.clone(), metrics.clone(), limit.clone());
+    Ok(ApiFactory::new(&server, open))
 }
 
 /// Rooms that a server reads at its start; it looks up any others one by one.

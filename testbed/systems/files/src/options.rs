@@ -15,11 +15,6 @@ use crate::{
     error::FilesError,
 };
 
-/// The most that is kept free of a disk unless options say how much, bytes.
-const KEEP_FREE_MAX: u64 = 1 << 30;
-/// The part of the disk that is kept free at most, unless options say how much: one in this many.
-const KEEP_FREE_SHARE: u64 = 20;
-
 /// The settings of a file server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -120,11 +115,6 @@ impl UploadOptions {
     /// The defaults where other machines can reach the server: smaller uploads, and a quota.
     pub(crate) fn exposed() -> Self {
         Self { max_bytes: 1 << 30, quota_bytes: Some(1 << 30), ..Self::default() }
-    }
-
-    /// How much of a disk of so many bytes is kept free, bytes.
-    pub(crate) fn keep_free(&self, disk_bytes: u64) -> u64 {
-        self.keep_free_bytes.unwrap_or_else(|| (disk_bytes / KEEP_FREE_SHARE).min(KEEP_FREE_MAX))
     }
 
     /// The quota of a caller's folder, bytes: that of their account, or else the default, which does not apply to
@@ -298,15 +288,6 @@ mod tests {
             let error = given.parse::<AccountsBackend>().unwrap_err().to_string();
             assert!(error.contains("@h:1") && !error.contains("hush"), "{error}");
         }
-    }
-
-    #[test]
-    fn a_part_of_the_disk_is_kept_free() {
-        let kept = |keep_free_bytes, disk| {
-            UploadOptions { keep_free_bytes, ..UploadOptions::default() }.keep_free(disk)
-        };
-        assert_eq!((kept(None, 1 << 40), kept(None, 200)), (1 << 30, 10));
-        assert_eq!((kept(Some(0), 1 << 40), kept(Some(500), 200)), (0, 500));
     }
 
     #[test]

@@ -37,17 +37,18 @@ const CEILING_DURATION: Duration = Duration::from_secs(1);
 /// `nstar sweep`: the main job on the caller's server.
 pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
     let mut plan = sweep_plan(flags)?;
-    confine(&flags.target, &flags.generate)?;
     if let Some(repeats) = flags.repeat.repeats {
+        confine(&flags.target, &flags.generate)?;
         let interrupt = Interrupt::listen_at_terminal().map_err(Failure::failed)?;
         return repeats::run(flags, repeats, &plan, &interrupt);
     }
     let files = output::Files::plan(&flags.output)?;
     let mut ci = CiReport::plan(&flags.ci, &flags.show)?;
-    // A signal ends the process while nobody listens for it.
-    claim(&flags.generate, (&mut plan.generators, &mut plan.observe), &AtomicBool::new(false))?;
+    let ready = prepare(&flags.target, &flags.generate, (&mut plan.generators, &mut plan.observe));
+    ready.inspect_err(|failure| ci.fail("", failure))?;
     let (mut view, interrupt) = View::of_sweep(flags, &plan.circumstances.target)?;
-    let swept = sweep::sweep(&plan, &interrupt.asked, &mut view).map_err(failed);
+    let swept = sweep::sweep(&plan, &interrupt.asked, &mut view);
+    let swept = swept.map_err(|error| failed(error, &interrupt));
     let swept = swept.inspect_err(|failure| ci.fail("", failure));
     view.finish();
     let shown = swept.and_then(|swept| {
@@ -69,7 +70,10 @@ pub(super) fn sweep(flags: &Sweep) -> Result<Exit, Failure> {
 }
 
 /// Why nothing was measured.
-pub(super) fn failed(error: SweepError) -> Failure {
+pub(super) fn failed(error: SweepError, interrupt: &Interrupt) -> Failure {
+    if let Some(signal) = interrupt.signal().filter(|_| error.is_interrupted()) {
+        return Failure::Interrupted(signal, "interrupted while agents were started");
+    }
     match error {
         SweepError::Fleet(FleetError::Lost { name, loss })
         | SweepError::Lost(FleetError::Lost { name, loss }) => {
@@ -96,6 +100,13 @@ fn sweep_plan(flags: &Sweep) -> Result<SweepPlan, Failure> {
         circumstances: Circumstances { target, system_cpus: None, cold: false, fewer_users },
         advise: true,
     })
+}
+
+/// Readies what makes load and what observes, for one run.
+fn prepare(target: &Target, generate: &Generate, to: (&mut Generators, &mut Observe)) -> Result<(), Failure> {
+    confine(target, generate)?;
+    // A signal ends the process while nobody listens for it.
+    claim(generate, to, &AtomicBool::new(false))
 }
 
 /// Keeps this process on the generator's processors, if it is the generator.
@@ -146,12 +157,12 @@ pub(super) fn load(flags: &Load) -> Result<Exit, Failure> {
     let mut plan = load_plan(flags)?;
     let files = flags.output.as_deref().map(output::Files::plan).transpose()?;
     let mut ci = CiReport::plan(&flags.ci, &flags.show)?;
-    confine(&flags.target, &flags.generate)?;
-    // A signal ends the process while nobody listens for it.
-    claim(&flags.generate, (&mut plan.generators, &mut plan.observe), &AtomicBool::new(false))?;
+    let ready = prepare(&flags.target, &flags.generate, (&mut plan.generators, &mut plan.observe));
+    ready.inspect_err(|failure| ci.fail("", failure))?;
     let interrupt = Interrupt::listen_at_terminal().map_err(Failure::failed)?;
     let mut progress = Progress::new(flags.show.no_progress);
-    let loaded = single::load(&plan, &interrupt.asked, &mut progress).map_err(failed);
+    let loaded = single::load(&plan, &interrupt.asked, &mut progress);
+    let loaded = loaded.map_err(|error| failed(error, &interrupt));
     let run = loaded.inspect_err(|failure| ci.fail("", failure))?.run;
     progress.finish();
     if let Some(files) = &files {

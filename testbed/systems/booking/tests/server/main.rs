@@ -7,6 +7,7 @@ mod cancelled;
 mod counting;
 mod durability;
 mod faults;
+mod limits;
 mod migration;
 mod page;
 mod race;

@@ -2,13 +2,16 @@
 //!
 //! Complete uploads and deletions that arrive at the same time form a batch. The bytes of each file are synced before that,
 //! by many writers at once, so that the file system's journal merges them. Each changed folder is synced once per batch.
-//! While one batch is being synced, the next one gathers.
+//! While one batch is being synced, the next one gathers. Changes of a user whose usage file is held elsewhere wait for a later
+//! batch, and hold up nobody else's.
 
 use std::{
     collections::BTreeMap,
     fs::File,
     os::fd::OwnedFd,
     sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Instant,
 };
 
 use engine::offload::Pool;
@@ -24,7 +27,7 @@ use crate::{
     writing::{
         headers::Condition,
         staging::{Part, Staging},
-        usage::Usage,
+        usage::{PATIENCE, RETRY, Usage},
     },
 };
 
@@ -89,36 +92,75 @@ impl Changes {
     /// Makes a change and returns once it is on the disk.
     pub(crate) async fn make(self: &Arc<Self>, change: Change) -> Result<Outcome, Refusal> {
         let ticket = Arc::new(Ticket { change, outcome: Mutex::default() });
+        let deadline = Instant::now() + PATIENCE;
         lock(&self.waiting).push(Arc::clone(&ticket));
-        let (changes, own) = (Arc::clone(self), Arc::clone(&ticket));
-        // There is one thread, which works in order: the change is in this batch or was in an earlier one.
-        let made = self.thread.run(move || {
-            changes.make_waiting();
-            lock(&own.outcome).take()
-        });
-        match made.await {
-            Ok(Some(outcome)) => outcome,
-            Ok(None) => Err(Refusal::Busy),
-            Err(error) => {
-                lock(&self.waiting).retain(|other| !Arc::ptr_eq(other, &ticket));
-                Err(error.into())
+        loop {
+            let (changes, own) = (Arc::clone(self), Arc::clone(&ticket));
+            match self.thread.run(move || changes.make_waiting_for(&own, deadline)).await {
+                Ok(Some(outcome)) => return outcome,
+                // Somebody holds its user's usage file.
+                Ok(None) => {}
+                Err(error) => {
+                    self.withdraw(&ticket);
+                    return Err(error.into());
+                }
             }
         }
     }
 
-    fn make_waiting(&self) {
-        let batch = std::mem::take(&mut *lock(&self.waiting));
-        if batch.is_empty() {
-            return;
+    /// Makes the changes that wait, and returns the outcome of one. `None` if that one has to wait further.
+    ///
+    /// There is one thread, which works in order: the change is in this batch or was in an earlier one.
+    fn make_waiting_for(&self, own: &Arc<Ticket>, deadline: Instant) -> Option<Result<Outcome, Refusal>> {
+        let some_wait = self.make_waiting();
+        let outcome = lock(&own.outcome).take();
+        if outcome.is_none() && (!some_wait || Instant::now() >= deadline) {
+            self.withdraw(own);
+            return Some(Err(Refusal::Busy));
         }
+        outcome
+    }
+
+    fn withdraw(&self, ticket: &Arc<Ticket>) {
+        lock(&self.waiting).retain(|other| !Arc::ptr_eq(other, ticket));
+    }
+
+    /// Makes the changes that wait. Returns whether some have to wait further.
+    fn make_waiting(&self) -> bool {
+        let mut batch = std::mem::take(&mut *lock(&self.waiting));
+        // Nobody is there any more to be told of the others.
+        batch.retain(|ticket| Arc::strong_count(ticket) > 1);
+        if batch.is_empty() {
+            return false;
+        }
+        let is_made = self.make_batch(&batch);
+        batch.retain(|ticket| lock(&ticket.outcome).is_none());
+        let held = u32::try_from(batch.len()).unwrap_or(u32::MAX);
+        let mut waiting = lock(&self.waiting);
+        // Before those that came meanwhile: changes of a user are made in their order.
+        batch.append(&mut waiting);
+        *waiting = batch;
+        drop(waiting);
+        if !is_made {
+            // Each of them asks again at once, and all together so often.
+            thread::sleep(RETRY / held.max(1));
+        }
+        held > 0
+    }
+
+    /// Makes the changes of a batch, except those of users whose usage files somebody holds. Returns whether there were any.
+    fn make_batch(&self, batch: &[Arc<Ticket>]) -> bool {
         let mut by_owner: BTreeMap<Option<&str>, Vec<&Ticket>> = BTreeMap::new();
-        for ticket in &batch {
+        for ticket in batch {
             by_owner.entry(ticket.change.owner.as_deref()).or_default().push(ticket);
         }
         let mut changed = Changed::default();
         let mut made = Vec::with_capacity(batch.len());
         for (owner, tickets) in by_owner {
             self.make_of(owner, &tickets, &mut changed, &mut made);
+        }
+        if made.is_empty() {
+            return false;
         }
         self.staging.0.changed();
         let synced = changed.sync();
@@ -130,9 +172,10 @@ impl Changes {
             });
             *lock(&ticket.outcome) = Some(outcome);
         }
+        true
     }
 
-    /// Makes the changes that count towards one user.
+    /// Makes the changes that count towards one user, unless somebody holds the usage file.
     fn make_of<'t>(
         &self,
         owner: Option<&str>,
@@ -140,10 +183,12 @@ impl Changes {
         changed: &mut Changed,
         made: &mut Vec<(&'t Ticket, Result<Outcome, Refusal>)>,
     ) {
-        let usage = Usage::open(&self.staging, owner, self.started)
-            .and_then(|mut usage| usage.begin().map(|()| usage).map_err(Refusal::from));
+        let usage = Usage::open_unless_held(&self.staging, owner, self.started).and_then(|usage| {
+            usage.map(|mut usage| usage.begin().map(|()| usage).map_err(Refusal::from)).transpose()
+        });
         let mut usage = match usage {
-            Ok(usage) => usage,
+            Ok(Some(usage)) => usage,
+            Ok(None) => return,
             Err(refusal) => {
                 let failed = |ticket: &&'t Ticket| (*ticket, Err(Refusal::Busy));
                 tracing::error!(?refusal, "a usage file cannot be opened");
@@ -261,4 +306,77 @@ fn look(folder: &OwnedFd, name: &str) -> Result<Option<Existing>, Refusal> {
 /// Locks a mutex. Its contents are consistent at every step, so a panic of another thread does no harm.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, time::Duration};
+
+    use engine::block_on;
+
+    use super::*;
+    use crate::access::permissions::{OpenFiles, Permissions};
+
+    /// Changes in an empty folder.
+    fn changes(folder: &Path) -> Arc<Changes> {
+        let root = Root::open(folder).unwrap();
+        let files = OpenFiles::new(root, Permissions::default(), Duration::ZERO, 0);
+        Arc::new(Changes::new(Staging(Arc::new(files)), 1, 1_000))
+    }
+
+    fn change(changes: &Arc<Changes>, path: &str, kind: Kind) -> Result<Outcome, Refusal> {
+        let owner = permissions::owner(path).map(str::to_owned);
+        let condition = Condition::default();
+        block_on(changes.make(Change { path: path.to_owned(), owner, condition, kind }))
+    }
+
+    fn put(changes: &Arc<Changes>, path: &str) -> Result<Outcome, Refusal> {
+        let part = changes.staging.create().unwrap();
+        change(changes, path, Kind::Put(Arc::new(part)))
+    }
+
+    /// Long enough for a change to be tried, and tried again.
+    fn a_moment() {
+        thread::sleep(Duration::from_millis(50));
+    }
+
+    #[test]
+    fn a_user_whose_usage_file_is_held_holds_up_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = changes(folder.path());
+        let held = Usage::open(&changes.staging, Some("ann"), 1).unwrap();
+        thread::scope(|scope| {
+            let hers = scope.spawn(|| put(&changes, "users/ann/a"));
+            a_moment();
+            let began = Instant::now();
+            for name in ["a", "b", "c", "d", "e"] {
+                put(&changes, &format!("users/bob/{name}")).unwrap();
+            }
+            let took = began.elapsed();
+            drop(held);
+            hers.join().unwrap().unwrap();
+            assert!(took < PATIENCE / 2, "{took:?}");
+        });
+        let held = Usage::open(&changes.staging, Some("ann"), 1).unwrap();
+        assert!(matches!(put(&changes, "users/ann/b"), Err(Refusal::Busy)), "but not forever");
+        assert!(lock(&changes.waiting).is_empty(), "nor is it made after that");
+        drop(held);
+    }
+
+    #[test]
+    fn changes_that_had_to_wait_for_a_usage_file_are_made_in_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = changes(folder.path());
+        let held = Usage::open(&changes.staging, Some("ann"), 1).unwrap();
+        thread::scope(|scope| {
+            let first = scope.spawn(|| put(&changes, "users/ann/a"));
+            a_moment();
+            let second = scope.spawn(|| change(&changes, "users/ann/a", Kind::Delete));
+            a_moment();
+            drop(held);
+            assert!(!first.join().unwrap().unwrap().replaced);
+            second.join().unwrap().unwrap();
+        });
+        assert!(!folder.path().join("users/ann/a").exists());
+    }
 }

@@ -298,10 +298,8 @@ fn check_condition(uploads: &Uploads, record: &Record) -> Result<(), Refusal> {
 
 /// Refuses so many more bytes if the disk has no space for them beside what is kept free.
 fn check_space(uploads: &Uploads, part: &Part, bytes: u64) -> Result<(), Refusal> {
-    let disk = fstatvfs(&part.file)?;
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let kept = uploads.settings.keep_free(disk.f_blocks.saturating_mul(disk.f_frsize));
-    if bytes.saturating_add(kept) > free { Err(Refusal::DiskFull) } else { Ok(()) }
+    let has_space = serve::has_space(&part.file, bytes, uploads.settings.keep_free_bytes)?;
+    if has_space { Ok(()) } else { Err(Refusal::DiskFull) }
 }
 
 /// Refuses a new file if the disk has few inodes left.

@@ -36,9 +36,9 @@ const NAME: &str = "book";
 /// Maximum length of a usage file that is read, bytes.
 const LEN_MAX: u64 = 4 * 1024 * 1024;
 /// Maximum time to wait until another request is done with a usage file.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Time between two attempts to lock a usage file.
-const RETRY: Duration = Duration::from_millis(2);
+pub(crate) const RETRY: Duration = Duration::from_millis(2);
 /// Counting again before a refusal takes at most this part of the time, so that refused requests cannot keep the disk busy.
 const COUNTING_SHARE: u64 = 20;
 /// Maximum number of a user's uploads that wait to be resumed.
@@ -82,11 +82,32 @@ impl<'l> Usage<'l> {
     /// Opens the usage file of a user, or that of files without a user. Waits a moment until it is unlocked: longer waits
     /// would hold up the uploads of all others.
     pub(crate) fn open(staging: &'l Staging, owner: Option<&'l str>, started: u64) -> Result<Self, Refusal> {
+        Self::open_within(PATIENCE, staging, owner, started)
+    }
+
+    /// Opens it like [`open`](Self::open), if nobody holds it just now. `None` if somebody does.
+    pub(crate) fn open_unless_held(
+        staging: &'l Staging,
+        owner: Option<&'l str>,
+        started: u64,
+    ) -> Result<Option<Self>, Refusal> {
+        match Self::open_within(Duration::ZERO, staging, owner, started) {
+            Err(Refusal::Busy) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    fn open_within(
+        patience: Duration,
+        staging: &'l Staging,
+        owner: Option<&'l str>,
+        started: u64,
+    ) -> Result<Self, Refusal> {
         let folder = staging.folder()?;
         let name = owner.map_or_else(|| NAME.to_owned(), |owner| format!("{NAME}-{owner}"));
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = File::from(openat(&folder, name, flags, Mode::RUSR | Mode::WUSR)?);
-        lock(&file)?;
+        lock(&file, patience)?;
         let stored = owner.and_then(|_| read(&file));
         let is_lost = owner.is_some() && stored.is_none();
         let mut usage = Self { staging, owner, folder, file, stored: stored.unwrap_or_default() };
@@ -243,8 +264,8 @@ pub fn rewritten_usage(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Locks a usage file.
-fn lock(file: &File) -> Result<(), Refusal> {
-    let deadline = Instant::now() + PATIENCE;
+fn lock(file: &File, patience: Duration) -> Result<(), Refusal> {
+    let deadline = Instant::now() + patience;
     loop {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),

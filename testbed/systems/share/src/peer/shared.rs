@@ -144,6 +144,12 @@ impl SharedFolder {
         Ok(())
     }
 
+    /// Lets a file that is about to come to a path be shared, although one that was there was removed from sharing. If that is
+    /// still there, it stays so. Otherwise the next walk would notice first that it is gone.
+    pub(crate) fn make_way(&self, path: &str) -> io::Result<()> {
+        self.journal.forget_removed(path, &self.root)
+    }
+
     /// Shares files whose content is known already, by their paths.
     pub(crate) fn share_known(&self, files: Vec<(String, Entry)>) -> io::Result<()> {
         let state = |(path, entry): (String, Entry)| {
@@ -245,7 +251,7 @@ impl SharedFolder {
         for gone in self.catalogue.paths().difference(&there) {
             self.catalogue.unshare(gone);
         }
-        if let Err(error) = self.journal.forget_all_but(&there) {
+        if let Err(error) = self.journal.forget_all_but(&there, &self.root) {
             tracing::error!(%error, "the catalogue of shared files cannot be saved");
         }
         self.failures.forget_all_but(&there);
@@ -256,7 +262,12 @@ impl SharedFolder {
     /// Shares a known file, or has it hashed. Returns `false` if it has to be looked at again.
     fn share_or_hash(&self, file: &WalkedFile, jobs: &Jobs) -> bool {
         let WalkedFile { path, name, state } = file;
-        if self.journal.is_removed(path) || self.catalogue.state(path) == Some(*state) {
+        if self.journal.is_removed(path) {
+            // It may have been removed while it was hashed, and shared after that.
+            self.catalogue.unshare(path);
+            return true;
+        }
+        if self.catalogue.state(path) == Some(*state) {
             return true;
         }
         let known = self.journal.content(path, state);

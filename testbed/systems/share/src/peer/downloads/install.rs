@@ -79,6 +79,11 @@ impl Installer {
         let root = &self.shared.root;
         let unsynced = batch.iter().filter(|file| file.unsynced.is_some()).count();
         let synced = unsynced >= TOGETHER_MIN && File::open(root).is_ok_and(|folder| syncfs(folder).is_ok());
+        for file in &batch {
+            if let Err(error) = self.shared.make_way(file.entry.name.as_str()) {
+                tracing::error!(%error, "the catalogue of shared files cannot be saved");
+            }
+        }
         let installed: Vec<_> = batch.into_iter().map(|file| (file.move_into(root, synced), file)).collect();
         let shared = |(path, file): &(io::Result<String>, CompleteFile)| {
             let path = path.as_ref().ok()?.clone();

@@ -104,14 +104,21 @@ impl Journal {
         self.append([Line::Gone { path: path.to_owned() }])
     }
 
-    /// Forgets files that no longer exist, so that one that comes back is shared again.
-    pub(crate) fn forget_all_but(&self, there: &HashSet<String>) -> io::Result<()> {
-        let gone: Vec<_> = {
+    /// Forgets a file that was removed from sharing, if it no longer exists in the folder `root`.
+    pub(crate) fn forget_removed(&self, path: &str, root: &Path) -> io::Result<()> {
+        if self.is_removed(path) && is_gone(&root.join(path)) { self.forget(path) } else { Ok(()) }
+    }
+
+    /// Forgets files that no longer exist in the folder `root`, so that one that comes back is shared again. A walk found
+    /// those that are `there`; it may have missed one that came meanwhile, or a folder that could not be read just then.
+    pub(crate) fn forget_all_but(&self, there: &HashSet<String>, root: &Path) -> io::Result<()> {
+        let missed: Vec<_> = {
             let inner = self.lock();
             let known = inner.known.contents.keys().chain(&inner.known.removed);
             known.filter(|path| !there.contains(*path)).cloned().collect()
         };
-        self.append(gone.into_iter().map(|path| Line::Gone { path }))
+        let gone = missed.into_iter().filter(|path| is_gone(&root.join(path)));
+        self.append(gone.map(|path| Line::Gone { path }))
     }
 
     /// Appends lines, which a power failure may lose.
@@ -194,6 +201,12 @@ impl Known {
     }
 }
 
+/// Whether nothing is at a path, as opposed to something that cannot be looked at.
+fn is_gone(path: &Path) -> bool {
+    let kind = fs::symlink_metadata(path).map_err(|error| error.kind());
+    matches!(kind, Err(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
+}
+
 /// The lines that a peer would write in place of a journal that holds this, sorted.
 pub fn rewritten_journal(bytes: &[u8]) -> Vec<String> {
     let known = Known::read(bytes);
@@ -239,11 +252,24 @@ mod tests {
         assert_eq!(again.content("a", &before), Some(Content::of(b"1")));
         assert_eq!(again.content("a", &state("a")), None);
         assert!(again.is_removed("c") && !again.is_removed("a"));
-        again.forget_all_but(&["a".to_owned()].into()).unwrap();
+        again.forget_all_but(&["a".to_owned()].into(), folder.path()).unwrap();
 
         let third = Journal::open(&path).unwrap();
         assert_eq!(third.content("b", &before), None);
         assert!(!third.is_removed("c"));
+    }
+
+    #[test]
+    fn a_file_that_a_walk_missed_stays_out_of_sharing() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&folder.path().join("memory")).unwrap();
+        fs::write(folder.path().join("came meanwhile"), "private").unwrap();
+        for path in ["came meanwhile", "gone", "memory/gone"] {
+            journal.remove(path).unwrap();
+        }
+        journal.forget_all_but(&HashSet::new(), folder.path()).unwrap();
+        assert!(journal.is_removed("came meanwhile"));
+        assert!(!journal.is_removed("gone") && !journal.is_removed("memory/gone"));
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use super::hashing;
+use super::hashing::{self, GroupHashes};
 use crate::entry::Content;
 
 /// Their folder within the state folder.
@@ -42,22 +42,22 @@ impl Outboards {
         format!("{OUTBOARDS}/{content}")
     }
 
-    /// Whether the outboard of content of this size is stored, or none is needed.
+    /// Whether the outboard of content of this size is stored, or none is needed. Reads and verifies it: a power failure may
+    /// leave a file with other bytes, or none, and whoever is sent those takes this peer for a liar.
     pub(crate) fn has(&self, content: &Content, size: u64) -> bool {
-        // A power failure may leave an empty file.
-        self.has_length(content, hashing::outboard_len(size))
+        let is_right = |kept: Vec<u8>| GroupHashes::from_outboard(content, size, &kept).is_some();
+        hashing::outboard_len(size) == 0 || self.read(content).is_ok_and(is_right)
     }
 
-    fn has_length(&self, content: &Content, length: u64) -> bool {
-        let found = || fs::metadata(self.folder.join(content.to_string()));
-        length == 0 || found().is_ok_and(|found| found.len() == length)
+    fn read(&self, content: &Content) -> io::Result<Vec<u8>> {
+        fs::read(self.folder.join(content.to_string()))
     }
 
     /// Stores an outboard. After an error nothing of it is left.
     pub(crate) fn keep(&self, content: &Content, outboard: &[u8]) -> io::Result<()> {
         // A clean that is due must not delete it.
         self.unused().remove(content);
-        if self.has_length(content, outboard.len() as u64) {
+        if outboard.is_empty() || self.read(content).is_ok_and(|kept| kept == outboard) {
             return Ok(());
         }
         let path = self.folder.join(content.to_string());
@@ -118,6 +118,18 @@ mod tests {
         assert!(there(&old), "it was taken up again meanwhile");
         outboards.clean(|content| *content == new).unwrap();
         assert!(!there(&old) && there(&new));
+    }
+
+    #[test]
+    fn an_outboard_of_other_bytes_is_not_the_one_that_is_stored() {
+        let state = tempfile::tempdir().unwrap();
+        let outboards = Outboards::open(state.path(), &HashSet::new()).unwrap();
+        let (content, outboard) = hashing::hash_bytes(&[7; 100_000]);
+        assert!(!outboards.has(&content, 100_000));
+        outboards.keep(&content, &vec![0; outboard.len()]).unwrap();
+        assert!(!outboards.has(&content, 100_000));
+        outboards.keep(&content, &outboard).unwrap();
+        assert!(outboards.has(&content, 100_000) && !outboards.has(&content, 200_000));
     }
 
     #[test]

@@ -50,7 +50,11 @@ impl PartialFile {
             bits = fs::read(&map_path)?;
         } else {
             // It is new, or a write was cut short: start again.
-            map.set_len(0)?;
+            if map.metadata()?.len() > 0 {
+                // Otherwise a power failure might bring these bits back beside a file that has none of their groups.
+                map.set_len(0)?;
+                map.sync_data()?;
+            }
             data.set_len(0)?;
             data.set_len(size)?;
             map.set_len(map_len)?;

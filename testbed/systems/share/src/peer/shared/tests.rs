@@ -68,6 +68,52 @@ fn a_file_whose_hashes_cannot_be_kept_is_left_alone_until_it_changed_and_that_is
 }
 
 #[test]
+fn a_file_that_was_removed_while_it_was_hashed_is_not_shared_for_long() {
+    let test = TestFolder::new();
+    fs::write(test.path("files/a"), "private").unwrap();
+    test.try_next();
+    assert_eq!(test.shared.catalogue.len(), 1);
+    test.shared.journal.remove("a").unwrap();
+    assert!(test.walk().is_none());
+    assert_eq!(test.shared.catalogue.len(), 0);
+}
+
+#[test]
+fn what_is_obtained_in_place_of_a_file_that_was_removed_and_deleted_is_shared_at_once() {
+    let test = TestFolder::new();
+    for (name, bytes) in [("a", "private"), ("b", "private too")] {
+        fs::write(test.path("files").join(name), bytes).unwrap();
+        test.try_next();
+        test.shared.remove(name).unwrap();
+    }
+    fs::remove_file(test.path("files/a")).unwrap();
+    for name in ["a", "b"] {
+        test.shared.make_way(name).unwrap();
+    }
+    fs::write(test.path("files/a"), "public").unwrap();
+    test.try_next();
+    assert_eq!(test.shared.catalogue.paths(), HashSet::from(["a".to_owned()]), "b is still there");
+}
+
+#[test]
+fn damaged_hashes_are_found_at_the_next_start_and_made_again() {
+    let test = TestFolder::new();
+    fs::write(test.path("files/a"), vec![1; 100_000]).unwrap();
+    test.try_next();
+    let content = Content::of(&[1; 100_000]);
+    let kept = test.path("state").join(Outboards::path(&content));
+    let right = fs::read(&kept).unwrap();
+    // As a power failure leaves them that came before they were on the disk.
+    fs::write(&kept, vec![0; right.len()]).unwrap();
+
+    let (root, state) = (test.path("files"), test.path("state"));
+    let shared = SharedFolder::open(Folder::open(&root).unwrap(), &root, &state).unwrap();
+    let again = TestFolder { shared, ..test };
+    again.try_next();
+    assert_eq!((fs::read(&kept).unwrap(), again.shared.catalogue.len()), (right, 1));
+}
+
+#[test]
 fn hashes_of_what_changed_since_are_cleaned_away_while_the_peer_runs() {
     let test = TestFolder::new();
     for byte in 1..=5 {

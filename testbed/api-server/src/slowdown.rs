@@ -1,4 +1,4 @@
-//! Slows down failed logins, without revealing which accounts exist.
+//! Slows down failed logins, without revealing which accounts exist, and what else a client does too often.
 //!
 //! Failures are counted by name, by address, and by both together. They are forgotten one by one, one a minute. After
 //! [`NAME_FREE`] failures with a name, an address that has failed with that name must wait before each further attempt: 1 s,
@@ -6,7 +6,8 @@
 //! of an account; an attacker with many addresses gets one attempt from each. After [`ADDRESS_FREE`] failures an address
 //! must wait in the same way, whatever the name.
 //!
-//! New accounts are counted by address in the same way: after [`REGISTERED_FREE`] of them, the address must wait.
+//! Actions that succeed, such as new accounts, are counted by address in the same way: after as many as are free, the address
+//! must wait.
 //!
 //! Names and addresses are counted as hashes with a key that is new at each start, whether the name exists or not. The
 //! counts are in a count-min sketch (Cormode and Muthukrishnan, 2005) that all processes of a server share. It takes 384 KiB
@@ -23,11 +24,9 @@ use std::{
 use engine::shared::Atomics;
 
 /// Failures with one name before its attempts are slowed down.
-pub(crate) const NAME_FREE: u16 = 5;
+const NAME_FREE: u16 = 5;
 /// Failures from one address before it is slowed down. People may share an address.
-pub(crate) const ADDRESS_FREE: u16 = 20;
-/// New accounts from one address before it is slowed down.
-pub(crate) const REGISTERED_FREE: u16 = 20;
+const ADDRESS_FREE: u16 = 20;
 /// The first wait.
 const WAIT_MS: u64 = 1_000;
 /// The longest wait.
@@ -42,8 +41,8 @@ const ROWS: usize = 3;
 /// Counters in a row; a power of two.
 const COLUMNS: usize = 1 << 14;
 
-/// The failures of a server in all its processes.
-pub(crate) struct Slowdown {
+/// The failures of a server in all its processes. Create it before the process forks.
+pub struct Slowdown {
     cells: Atomics,
     key: [u8; 32],
     began: Instant,
@@ -51,7 +50,7 @@ pub(crate) struct Slowdown {
 
 /// An attempt to log in, as it is counted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Attempt {
+pub struct Attempt {
     name: Places,
     address: Places,
     pair: Places,
@@ -59,24 +58,29 @@ pub(crate) struct Attempt {
 
 /// The consequences of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Noted {
+pub struct Noted {
     /// From now on attempts with this name must wait.
-    pub(crate) name_slowed: bool,
+    pub name_slowed: bool,
     /// From now on this address must wait.
-    pub(crate) address_slowed: bool,
+    pub address_slowed: bool,
 }
 
 /// The place of a counter in each row.
 type Places = [usize; ROWS];
 
 impl Slowdown {
-    pub(crate) fn new() -> Result<Self, getrandom::Error> {
+    /// Counts nothing yet.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn new() -> Result<Self, getrandom::Error> {
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
         Ok(Self { cells: Atomics::new(ROWS * COLUMNS), key, began: Instant::now() })
     }
 
-    pub(crate) fn attempt(&self, name: &[u8], from: IpAddr) -> Attempt {
+    /// An attempt to log in with a name, from an address.
+    pub fn attempt(&self, name: &[u8], from: IpAddr) -> Attempt {
         let address = network(from);
         Attempt {
             name: self.places(b'n', name),
@@ -86,29 +90,34 @@ impl Slowdown {
     }
 
     /// How long an attempt must wait. `None` if it need not.
-    pub(crate) fn wait(&self, attempt: &Attempt) -> Option<Duration> {
+    pub fn wait(&self, attempt: &Attempt) -> Option<Duration> {
         let wait_ms = self.wait_ms(attempt, self.now_ms());
         (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
     }
 
     /// Counts a failure.
-    pub(crate) fn failed(&self, attempt: &Attempt) -> Noted {
+    pub fn failed(&self, attempt: &Attempt) -> Noted {
         self.failed_at(attempt, self.now_ms())
     }
 
     /// Counts a failure by address only. Attempts that cost no hash could be so many that they fill the sketch.
-    pub(crate) fn failed_cheaply(&self, attempt: &Attempt) {
+    pub fn failed_cheaply(&self, attempt: &Attempt) {
         self.add(&attempt.address, self.now_ms(), ADDRESS_FREE);
     }
 
-    /// Counts a new account from an address. Returns how long the address must wait instead, if it must.
-    pub(crate) fn register(&self, from: IpAddr) -> Option<Duration> {
-        let (made, now_ms) = (self.places(b'r', &network(from)), self.now_ms());
-        let wait_ms = self.least(&made, now_ms).wait_ms(now_ms, REGISTERED_FREE);
-        if wait_ms == 0 {
-            self.add(&made, now_ms, REGISTERED_FREE);
-        }
+    /// Counts an action of an address, of which so many are `free`. Returns how long the address must wait instead, if it must.
+    pub fn act(&self, from: IpAddr, free: u16) -> Option<Duration> {
+        let wait_ms = self.act_at(from, free, self.now_ms());
         (wait_ms > 0).then(|| Duration::from_millis(wait_ms))
+    }
+
+    fn act_at(&self, from: IpAddr, free: u16, now_ms: u64) -> u64 {
+        let made = self.places(b'r', &network(from));
+        let wait_ms = self.least(&made, now_ms).wait_ms(now_ms, free);
+        if wait_ms == 0 {
+            self.add(&made, now_ms, free);
+        }
+        wait_ms
     }
 
     fn wait_ms(&self, attempt: &Attempt, now_ms: u64) -> u64 {
@@ -167,7 +176,7 @@ impl std::fmt::Debug for Slowdown {
 }
 
 /// What counts as one address. For IPv6 it is the /64 network, as one client has all of it.
-pub(crate) fn network(address: IpAddr) -> Vec<u8> {
+pub fn network(address: IpAddr) -> Vec<u8> {
     match address.to_canonical() {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().into_iter().take(8).collect(),
@@ -203,7 +212,7 @@ impl Failures {
     /// nothing from another.
     fn and_one(self, now_ms: u64, free: u16) -> Self {
         let counted = self.count_at(now_ms);
-        let count = counted.saturating_add(1).min(free + COUNT_BEYOND_MAX).max(counted);
+        let count = counted.saturating_add(1).min(free.saturating_add(COUNT_BEYOND_MAX)).max(counted);
         Self { count, last_ms: now_ms.max(self.last_ms) }
     }
 
@@ -299,6 +308,16 @@ mod tests {
         assert_eq!(of_address.and_one(0, 1).count, 18);
         assert_eq!(of_address.and_one(0, ADDRESS_FREE).count, 19);
         assert_eq!(of_address.and_one(FORGET_MS, 1).count, 17, "one is forgotten");
+    }
+
+    #[test]
+    fn an_address_that_acts_too_often_must_wait_and_others_need_not() {
+        let slowdown = Slowdown::new().unwrap();
+        assert!((0..3).all(|_| slowdown.act_at(HOME, 3, 0) == 0));
+        assert_eq!(slowdown.act_at(HOME, 3, 0), 1_000);
+        assert_eq!(slowdown.act_at(stranger(1), 3, 0), 0);
+        assert_eq!(slowdown.act_at(HOME, 3, 1_000), 0);
+        assert_eq!(slowdown.act_at(HOME, 3, 1_000), 2_000, "twice as long each time");
     }
 
     #[test]
