@@ -1,6 +1,7 @@
 """A tier in Python: a thread for each connection.
 
-Usage: tier.py HOST:PORT UPSTREAM|- [forward=N] [idle=N] STAGE .., with times in microseconds, such as pool=4x20000us.
+Usage: tier.py HOST:PORT UPSTREAM|- [forward=N] [idle=N] [body=N] STAGE .., with times in microseconds, such as
+pool=4x20000us.
 """
 
 import os
@@ -10,7 +11,7 @@ import sys
 import threading
 import time
 
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
 FAILURE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -94,18 +95,18 @@ class Database:
     def __init__(self, address):
         import pymysql
 
-        _, port, self.what, us, file = address.split(":", 4)
-        self.seconds = int(us) / 1e6
+        _, host, port, self.what, us, size, file = address.split(":", 6)
+        self.asked = f"SELECT SLEEP({int(us) / 1e6}), REPEAT('x', {int(size)})"
         with open(file) as password:
             self.session = pymysql.connect(
-                host="127.0.0.1", port=int(port), user="nstar", password=password.read(), database="nstar"
+                host=host, port=int(port), user="nstar", password=password.read(), database="nstar"
             )
 
     def request(self):
         cursor = self.session.cursor()
         if self.what == "row":
             cursor.execute("SELECT value FROM counters WHERE id = 1 FOR UPDATE")
-        cursor.execute(f"SELECT SLEEP({self.seconds})")
+        cursor.execute(self.asked)
         self.session.commit()
 
 
@@ -132,7 +133,7 @@ class Upstream:
             self.shared.put(connection)
 
 
-def answer(connection, stages, upstream):
+def answer(connection, stages, upstream, response):
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     requests = connection.makefile("rb")
     try:
@@ -144,7 +145,7 @@ def answer(connection, stages, upstream):
                     serve()
                 if upstream:
                     upstream.request()
-                connection.sendall(ANSWER)
+                connection.sendall(response)
             except OSError:
                 connection.sendall(FAILURE)
     except OSError:
@@ -154,8 +155,11 @@ def answer(connection, stages, upstream):
 def main(address, upstream, *words):
     if name := os.environ.get("NAME"):
         open("/proc/self/comm", "w").write(name)
-    options = dict(word.split("=") for word in words if word.startswith(("forward=", "idle=")))
-    stages = [stage(word) for word in words if not word.startswith(("forward=", "idle="))]
+    names = ("forward=", "idle=", "body=")
+    options = dict(word.split("=") for word in words if word.startswith(names))
+    stages = [stage(word) for word in words if not word.startswith(names)]
+    size = int(options["body"])
+    response = HEAD % size + b"x" * size
     upstream = None if upstream == "-" else Upstream(upstream, int(options.get("forward", 0)))
     for _ in range(int(options["idle"])):
         threading.Thread(target=threading.Event().wait, daemon=True).start()
@@ -163,7 +167,7 @@ def main(address, upstream, *words):
     listener = socket.create_server((host, int(port)), backlog=4096)
     while True:
         connection, _ = listener.accept()
-        threading.Thread(target=answer, args=(connection, stages, upstream), daemon=True).start()
+        threading.Thread(target=answer, args=(connection, stages, upstream, response), daemon=True).start()
 
 
 main(*sys.argv[1:])

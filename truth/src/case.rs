@@ -1,4 +1,5 @@
-//! The cases: what to start, and what is true of it. `cases.toml` lists them.
+//! The cases: what to start, and what is true of it. `cases.toml` lists them, and `hosts.toml` those whose tiers stand on hosts
+//! of their own.
 
 use std::{ffi::OsString, fs, path::Path};
 
@@ -8,6 +9,8 @@ use crate::{Trouble, queueing::Network, tier::Tier};
 
 /// The cases of the suite.
 const CASES: &str = include_str!("../cases.toml");
+/// The cases whose tiers stand on hosts of their own.
+const ON_HOSTS: &str = include_str!("../hosts.toml");
 
 /// A server with a bottleneck of known size.
 #[derive(Debug, Clone, Deserialize)]
@@ -25,6 +28,12 @@ pub struct Case {
     /// Another kind of bottleneck that shows alike: it is right too to leave open which of the two it is.
     #[serde(default)]
     pub alike: Option<String>,
+    /// The host of the holder, where each tier stands on one of its own: `front`, `back`, `db`, or `generator`.
+    #[serde(default)]
+    pub on: Option<String>,
+    /// The share of a processor that the generator may use, where that is limited.
+    #[serde(default)]
+    pub generator_quota: Option<f64>,
     /// What else runs on the host: `burn=33%`, or `job=1s/5s` for one second of every five.
     #[serde(default)]
     pub beside: Option<String>,
@@ -93,7 +102,8 @@ impl Case {
     /// Whether it leaves the host idle, so that others of its kind may be measured at the same time.
     pub fn is_idle(&self) -> bool {
         let apart = |tier: &Tier| tier.surroundings.accept.is_some() || tier.stack == "mariadb";
-        self.beside.is_none() && !self.tiers.iter().any(|tier| tier.is_busy() || apart(tier))
+        let is_alone = self.on.is_some() || self.beside.is_some();
+        !is_alone && !self.tiers.iter().any(|tier| tier.is_busy() || apart(tier))
     }
 
     /// The stacks of its tiers, the front first.
@@ -113,12 +123,29 @@ pub(crate) fn processors() -> u32 {
 /// # Errors
 /// Where the list is wrong.
 pub fn all() -> Result<Vec<Case>, String> {
+    list(CASES)
+}
+
+/// All cases whose tiers stand on hosts of their own.
+///
+/// # Errors
+/// Where the list is wrong.
+pub fn on_hosts() -> Result<Vec<Case>, String> {
+    let mut cases = list(ON_HOSTS)?;
+    // The namespace at the end of a tier's link is its host.
+    for tier in cases.iter_mut().flat_map(|case| &mut case.tiers) {
+        tier.surroundings.namespace = false;
+    }
+    Ok(cases)
+}
+
+fn list(text: &str) -> Result<Vec<Case>, String> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct List {
         case: Vec<Case>,
     }
-    let list: List = toml::from_str(CASES).map_err(|error| error.to_string())?;
+    let list: List = toml::from_str(text).map_err(|error| error.to_string())?;
     Ok(list.case)
 }
 
@@ -161,10 +188,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_tiers_on_hosts_of_their_own_each_and_each_link_is_the_bottleneck_of_a_case() {
+        let cases = on_hosts().expect("the list");
+        let of = |wanted: fn(&Case) -> bool| {
+            let chosen = cases.iter().filter(|case| wanted(case));
+            let mut hosts: Vec<_> = chosen.filter_map(|case| case.on.as_deref()).collect();
+            hosts.sort_unstable();
+            hosts
+        };
+        assert_eq!(of(|case| case.kind.holds("network")), ["back", "db", "front"]);
+        assert_eq!(of(|case| !case.kind.holds("network")), ["back", "db", "front", "generator"]);
+        assert_eq!(of(|case| case.short), ["back", "back"]);
+        for case in &cases {
+            let answer = case.saturation().unwrap_or_else(|error| panic!("{}: {error}", case.name));
+            assert_eq!(answer.is_none(), case.kind.holds("generator"), "{}: {answer:?}", case.name);
+            assert!(!case.is_idle() && case.tiers.iter().all(|tier| !tier.surroundings.namespace));
+        }
+    }
+
     /// Requests cost a little more than the stages say. An N* that this shifts would not be exact.
     #[test]
     fn no_case_stands_on_a_knife_edge() {
-        for case in all().expect("the list") {
+        for case in [all(), on_hosts()].into_iter().flat_map(|list| list.expect("the list")) {
             let slower = |mut case: Case| {
                 let more = Stage::Delay(Time { mean: OVERHEAD, exponential: false });
                 case.tiers.iter_mut().for_each(|tier| tier.stages.insert(0, more));

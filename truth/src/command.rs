@@ -20,7 +20,7 @@ use crate::{
     Trouble,
     case::{self, Case},
     changes,
-    far::Behind,
+    far::{Behind, Generators, Hosts},
     grade::{Grade, Said},
     neighbour::{self, Disturb},
     run::{self, Judge, Servers},
@@ -67,6 +67,13 @@ struct Options {
     /// `--observe ssh://`. Needs root
     #[arg(long, value_name = "HOW", conflicts_with_all = ["changes", "start", "read"])]
     behind: Option<Behind>,
+    /// Run the cases whose tiers stand on a host of their own each, with a link from each to the next, and have nstar observe
+    /// on every one by `--observe ssh://`. The other options then mean these cases. Needs root
+    #[arg(long, conflicts_with_all = ["behind", "beside", "changes"])]
+    hosts: bool,
+    /// Where the load on them is made
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = Generators::Here, requires = "hosts")]
+    generators: Generators,
     /// How often to run each
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -133,7 +140,7 @@ fn suite(options: &Options) -> Result<bool, Trouble> {
     }
     let stop = signals()?;
     if options.start {
-        return start(&cases, &stop);
+        return start(options, &cases, &stop);
     }
     if !options.read.is_empty() {
         return read(&cases, &options.read);
@@ -165,7 +172,8 @@ fn change(options: &Options) -> Result<bool, Trouble> {
         }
     }
     let stop = signals()?;
-    let judge = Judge { nstar: &nstar, arguments: &[], behind: None, keep: Some(&keep), stop: &stop };
+    let judge =
+        Judge { nstar: &nstar, arguments: &[], behind: None, across: None, keep: Some(&keep), stop: &stop };
     let mut rows: Vec<_> = cases.iter().map(|case| Row { case, said: Vec::new() }).collect();
     // What a changed server is stopped by is not in the list, so that no verdict on it can be graded.
     let mut well = !round(&mut rows, &judge, options.alone, |_| true).contains(&Fate::NotRun);
@@ -203,12 +211,13 @@ fn wanted_changes(options: &Options) -> Result<Vec<(changes::Change, Case)>, Tro
 fn measure(options: &Options, cases: &[Case], stop: &AtomicBool) -> Result<bool, Trouble> {
     let nstar = nstar(options)?;
     let arguments = if options.short { &SHORT[..] } else { &[] };
-    let (cases, left_out) = suited(cases, options.behind);
+    let (behind, across) = (options.behind, options.across());
+    let (cases, left_out) = suited(cases, options);
     let mut rows: Vec<_> = cases.into_iter().map(|case| Row { case, said: Vec::new() }).collect();
     let (mut fates, mut mostly_right) = (Vec::new(), true);
     for number in 1..=options.rounds {
         let keep = folder(options, number)?;
-        let judge = Judge { nstar: &nstar, arguments, behind: options.behind, keep: keep.as_deref(), stop };
+        let judge = Judge { nstar: &nstar, arguments, behind, across, keep: keep.as_deref(), stop };
         fates.extend(round(&mut rows, &judge, options.alone, |_| true));
         if options.short {
             fates.extend(round(&mut rows, &judge, options.alone, is_open));
@@ -216,8 +225,8 @@ fn measure(options: &Options, cases: &[Case], stop: &AtomicBool) -> Result<bool,
         }
     }
     print!("{}", table::table(&rows));
-    if options.behind.is_some() {
-        print!("{}", table::behind_ssh(&rows, &left_out));
+    if let Some((_, elsewhere)) = options.elsewhere() {
+        print!("{}", table::coverage(elsewhere, &rows, &left_out));
     }
     if !mostly_right {
         eprintln!("NOT DECIDED: fewer than half of the cases were right, even after a second try");
@@ -228,12 +237,36 @@ fn measure(options: &Options, cases: &[Case], stop: &AtomicBool) -> Result<bool,
 /// A case that cannot be run as asked, and why.
 type LeftOut<'a> = (&'a Case, &'static str);
 
+impl Options {
+    /// Where the load is made, if each tier stands on a host of its own.
+    fn across(&self) -> Option<Generators> {
+        self.hosts.then_some(self.generators)
+    }
+
+    /// Where servers stand if that is not this host, within a sentence and at the beginning of one.
+    fn elsewhere(&self) -> Option<(&'static str, &'static str)> {
+        match (self.behind, self.across()) {
+            (Some(Behind::Ssh), _) => Some(("behind ssh", "Behind ssh")),
+            (None, Some(Generators::Here)) => Some(("on hosts of their own", "On hosts of their own")),
+            (None, Some(Generators::Nats)) => Some(("through NATS", "Through NATS")),
+            (None, None) => None,
+        }
+    }
+
+    /// Why a case cannot be run with its servers there; `None` where it can.
+    fn obstacle(&self, case: &Case) -> Option<&'static str> {
+        let behind = self.behind.and_then(|behind| behind.obstacle(case));
+        behind.or_else(|| self.across().and_then(|generators| generators.obstacle(case)))
+    }
+}
+
 /// The cases that can be run with their servers there, and the others, which are told.
-fn suited(cases: &[Case], behind: Option<Behind>) -> (Vec<&Case>, Vec<LeftOut<'_>>) {
-    let obstacle = |case: &Case| behind.and_then(|behind| behind.obstacle(case));
+fn suited<'a>(cases: &'a [Case], options: &Options) -> (Vec<&'a Case>, Vec<LeftOut<'a>>) {
+    let obstacle = |case: &Case| options.obstacle(case);
     let left_out: Vec<_> = cases.iter().filter_map(|case| Some((case, obstacle(case)?))).collect();
     for (case, why) in &left_out {
-        eprintln!("SKIPPED {} behind ssh: {why}", case.name);
+        let there = options.elsewhere().map_or("", |(there, _)| there);
+        eprintln!("SKIPPED {} {there}: {why}", case.name);
     }
     (cases.iter().filter(|case| obstacle(case).is_none()).collect(), left_out)
 }
@@ -248,7 +281,8 @@ fn folder(options: &Options, number: u32) -> Result<Option<PathBuf>, Trouble> {
 
 /// The cases asked for.
 fn wanted(options: &Options) -> Result<Vec<Case>, Trouble> {
-    let mut cases = case::all().map_err(Trouble::Case)?;
+    let all = if options.hosts { case::on_hosts() } else { case::all() };
+    let mut cases = all.map_err(Trouble::Case)?;
     let is_name = |part: &String| cases.iter().any(|case| case.name == *part);
     let (names, parts): (Vec<_>, Vec<_>) = options.cases.iter().partition(|part| is_name(part));
     if let Some(unknown) = parts.iter().find(|part| !cases.iter().any(|case| case.name.contains(**part))) {
@@ -276,13 +310,27 @@ fn nstar(options: &Options) -> Result<PathBuf, Trouble> {
     }
 }
 
-fn start(cases: &[Case], stop: &AtomicBool) -> Result<bool, Trouble> {
+fn start(options: &Options, cases: &[Case], stop: &AtomicBool) -> Result<bool, Trouble> {
     let [case] = cases else {
         return Err(Trouble::Usage("--start takes the name of one case".into()));
     };
-    let servers = Servers::start(case)?;
+    if let Some(why) = options.obstacle(case) {
+        return Err(Trouble::Usage(format!("{} cannot be started so: {why}", case.name)));
+    }
+    // The servers, started after their hosts, end before them.
+    let hosts = match options.across() {
+        Some(generators) => Some(Hosts::make(case, generators, &nstar(options)?)?),
+        None => None,
+    };
+    let servers = match &hosts {
+        Some(hosts) => Servers::start_across(hosts, case)?,
+        None => Servers::start(case)?,
+    };
     println!("{}", servers.url());
     eprintln!("{}: {}", case.name, case.shows);
+    if let Some(hosts) = &hosts {
+        eprintln!("{}", hosts.by_hand(&nstar(options)?, servers.url()));
+    }
     while !stop.load(Relaxed) {
         thread::sleep(LOOK);
     }

@@ -2,8 +2,11 @@
 //!
 //! All of it is one machine, where root sees the processes of every namespace and may enter it. What measures is
 //! therefore started where it sees no process but its own, and sshd where the host has another name and was started at
-//! another time: nstar takes it for another machine, of which it knows only what the agent there tells.
+//! another time: nstar takes it for another machine, of which it knows only what the agent there tells. Of several such
+//! hosts (`hosts`), each sees no process but its own.
 
+mod hosts;
+mod namespace;
 mod network;
 mod ssh;
 
@@ -15,8 +18,11 @@ use std::{
 };
 
 use clap::ValueEnum;
+use rustix::thread::LinkNameSpaceType;
 use tempfile::TempDir;
 
+pub use self::hosts::Generators;
+pub(crate) use self::hosts::Hosts;
 use self::network::Network;
 use crate::{
     Trouble,
@@ -30,6 +36,9 @@ const NAME: &str = "far";
 
 /// What a command begins with that sees no process but its own. Killing it kills what it started.
 const APART: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+
+/// The namespace of process numbers that the thread which opens it is in.
+const OWN_NUMBERS: &str = "/proc/thread-self/ns/pid";
 
 /// How servers that stand on another host are observed there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -51,14 +60,31 @@ impl Behind {
 #[derive(Debug)]
 pub(crate) struct Host {
     // Each ends before what it needs.
-    _sshd: Process,
+    sshd: Process,
     network: Network,
     folder: TempDir,
+    /// The namespace of process numbers that its processes are born into, where that is its own.
+    numbers: Option<String>,
 }
 
 impl Host {
     /// Makes one, on which this nstar is installed.
     pub(crate) fn make(nstar: &Path) -> Result<Self, Trouble> {
+        let host = Self::start(NAME, &[], nstar)?;
+        ssh::lay_out_client(host.folder.path(), &[host.known()])?;
+        Ok(host)
+    }
+
+    /// One of several, each of which sees no process but its own.
+    fn make_apart(name: &str, nstar: &Path) -> Result<Self, Trouble> {
+        let [_, options @ ..] = APART;
+        let mut host = Self::start(name, &options, nstar)?;
+        host.numbers = Some(format!("/proc/{}/ns/pid_for_children", host.sshd.id()));
+        Ok(host)
+    }
+
+    /// Makes a host of this name, whose sshd is started with these options of unshare.
+    fn start(name: &str, apart: &[&str], nstar: &Path) -> Result<Self, Trouble> {
         is_root("another host")?;
         find("ip", "iproute2")?;
         find("unshare", "util-linux")?;
@@ -66,11 +92,16 @@ impl Host {
         let folder = TempDir::new().map_err(Trouble::io("make a folder"))?;
         let network = Network::make()?;
         let address = network.address();
-        ssh::lay_out(folder.path(), address, nstar)?;
-        let words = ssh::daemon(folder.path(), &sshd);
+        ssh::lay_out(folder.path(), name, address, nstar)?;
+        let words = ssh::daemon(folder.path(), &sshd, name, apart);
         let mut sshd = network.within(|| Process::start(&words, folder.path(), &[]))?;
         sshd.wait_until(|| TcpStream::connect((address, ssh::PORT)).is_ok())?;
-        Ok(Self { _sshd: sshd, network, folder })
+        Ok(Self { sshd, network, folder, numbers: None })
+    }
+
+    /// By what it is reached.
+    fn known(&self) -> ssh::Known<'_> {
+        (self.address(), self.folder.path())
     }
 
     /// Its address on the link.
@@ -80,7 +111,9 @@ impl Host {
 
     /// Does something there. What it starts runs there.
     pub(crate) fn within<T>(&self, work: impl FnOnce() -> Result<T, Trouble>) -> Result<T, Trouble> {
-        self.network.within(work)
+        let Some(numbers) = &self.numbers else { return self.network.within(work) };
+        let files = [OWN_NUMBERS, numbers.as_str()];
+        self.network.within(|| namespace::within(LinkNameSpaceType::ProcessID, files, work))
     }
 
     /// Makes a way from here to an address with a port, which may be that of a namespace behind this host.
@@ -90,20 +123,33 @@ impl Host {
 
     /// A command that learns of this host only over the link, and whose ssh can log in there.
     pub(crate) fn apart(&self, program: &Path) -> Command {
-        let [unshare, options @ ..] = APART;
-        let mut path = self.folder.path().join(ssh::PROGRAMS).into_os_string();
-        path.push(":");
-        path.push(env::var_os("PATH").unwrap_or_default());
-        let mut command = Command::new(unshare);
-        command.args(options).arg(program);
-        command.env("PATH", path).env("TMPDIR", self.folder.path().join(ssh::TEMPORARY));
-        command
+        apart(&[], self.folder.path(), program)
     }
 
     /// The arguments by which nstar observes there.
     pub(crate) fn observe(&self) -> [String; 2] {
         observe(self.address())
     }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // What waits for a namespace of process numbers to end heeds no other signal than the last.
+        if self.numbers.is_some() {
+            self.network.clear();
+        }
+    }
+}
+
+/// A command that begins with these words and sees no process but its own, with the ssh that a folder holds.
+fn apart(before: &[String], folder: &Path, program: &Path) -> Command {
+    let mut path = folder.join(ssh::PROGRAMS).into_os_string();
+    path.push(":");
+    path.push(env::var_os("PATH").unwrap_or_default());
+    let mut command = Command::new("env");
+    command.args(before).args(APART).arg(program);
+    command.env("PATH", path).env("TMPDIR", folder.join(ssh::TEMPORARY));
+    command
 }
 
 fn observe(address: Ipv4Addr) -> [String; 2] {

@@ -6,6 +6,11 @@ use crate::{Trouble, case::Case};
 
 /// From this probability on, or from medium confidence in words, a verdict is said to be sure.
 const SURE: f64 = 0.8;
+/// What a case calls the generator's host.
+const GENERATOR: &str = "generator";
+/// Kinds that are inconclusive by definition: the maximum of a server that never saturates, or that the generator is too weak
+/// for, is not known.
+const OPEN: [&str; 2] = ["none", "generator"];
 /// The doubts that say that the server or the machine changed.
 const CHANGES: [&str; 4] = ["changed", "dip", "jump", "maximum-unknown"];
 /// How far the throughput may be from the truth.
@@ -18,6 +23,8 @@ pub struct Said {
     pub kind: String,
     /// Its holder, without the number of the process.
     pub holder: String,
+    /// The host of the holder, where that is another than the generator's.
+    pub on: Option<String>,
     /// Whether another host than the generator's was observed.
     pub behind: bool,
     /// Whether the holder is on the generator's host, and the other one was observed.
@@ -88,6 +95,7 @@ impl Said {
         Ok(Self {
             kind: text(&bottleneck["kind"])?,
             holder: holder.split(" (pid").next().unwrap_or_default().to_owned(),
+            on: host_of(&bottleneck["identity"]).map(str::to_owned),
             behind,
             astray: behind && is_here(&bottleneck["identity"]),
             throughput: verdict["throughput_max_per_s"].as_f64().ok_or_else(lacks)?,
@@ -110,15 +118,23 @@ impl Said {
             return Grade::Right;
         }
         let is_named = |holder: &String| self.holder.starts_with(holder);
-        let holder = case.holder.is_empty() || (!self.astray && case.holder.iter().any(is_named));
+        let holder = case.holder.is_empty() || (self.is_placed(case) && case.holder.iter().any(is_named));
         if holder && self.leaves_open(case) {
             return Grade::Right;
         }
-        // A server that never saturates is inconclusive by definition, as its maximum is not known.
-        match case.kind.holds(&self.kind) && holder && (!self.inconclusive || self.kind == "none") {
+        let decides = !self.inconclusive || OPEN.contains(&self.kind.as_str());
+        match case.kind.holds(&self.kind) && holder && decides {
             true => Grade::Right,
             false if self.inconclusive || self.kind == "unknown" => Grade::Inconclusive,
             false => self.wrong(),
+        }
+    }
+
+    /// Whether the holder is on the right host.
+    fn is_placed(&self, case: &Case) -> bool {
+        match &case.on {
+            Some(host) => self.on.as_deref().unwrap_or(GENERATOR) == host,
+            None => !self.astray,
         }
     }
 
@@ -172,7 +188,12 @@ fn sees_another_host(run: &Value) -> bool {
 }
 
 fn is_elsewhere(identity: &Value) -> bool {
-    identity["on"].is_string() || identity["of"]["on"].is_string()
+    host_of(identity).is_some()
+}
+
+/// The host, where it is another than the generator's.
+fn host_of(identity: &Value) -> Option<&str> {
+    identity["on"].as_str().or_else(|| identity["of"]["on"].as_str())
 }
 
 /// Whether it is known and on the generator's host. Of a listen queue the port alone is known.
@@ -291,6 +312,44 @@ mod tests {
         // Where no other host was observed, all is on the generator's.
         let here = said("cpu", json!(0.9), &[]);
         assert!(!here.behind && !here.astray);
+    }
+
+    /// A case whose bottleneck is on this host.
+    fn case_on(host: &str, kind: &str, holder: &str) -> Case {
+        Case { on: Some(host.to_owned()), ..case(kind, holder) }
+    }
+
+    #[test]
+    fn of_several_hosts_it_has_to_be_the_right_one() {
+        let link = json!({ "type": "link", "name": "eth0", "on": "back" });
+        let said = said_of_far("network", "eth0 on back", link);
+        assert_eq!(said.grade(&case_on("back", "network", "eth0")), Grade::Right);
+        assert_eq!(said.grade(&case_on("db", "network", "eth0")), Grade::SurelyWrong);
+        assert_eq!(said.grade(&case_on("generator", "network", "eth0")), Grade::SurelyWrong);
+    }
+
+    /// It is told by a doubt, so that the run is inconclusive.
+    #[test]
+    fn a_generator_that_is_the_limit_has_to_be_said_to_be() {
+        let case = case_on("generator", "generator", "generator");
+        let run = |kind: &str, holder: &str, identity: Value| {
+            let far = json!({ "type": "host", "on": "far" });
+            let holder = json!({ "kind": kind, "holder": holder, "identity": identity, "confidence": 0.9 });
+            json!({
+                "elapsed_s": 20.0,
+                "verdict": {
+                    "throughput_max_per_s": 98.0, "inconclusive": ["In words."], "bottleneck": holder,
+                    "doubts": [{ "kind": "generator-limit" }],
+                },
+                "steps": [{ "resources": [{ "identity": far }] }],
+            })
+        };
+        let grade = |kind: &str, holder: &str, identity: Value| {
+            Said::read(&run(kind, holder, identity)).expect("a verdict").grade(&case)
+        };
+        assert_eq!(grade("generator", "generator", json!({ "type": "generator" })), Grade::Right);
+        let gate = json!({ "type": "processes", "name": "gate", "on": "front" });
+        assert_eq!(grade("cpu", "gate on front", gate), Grade::Inconclusive);
     }
 
     #[test]

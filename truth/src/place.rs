@@ -72,9 +72,7 @@ impl Place {
         // Who calls it may be on another host.
         run(&["ip", "-n", name, "route", "add", "default", "via", &near])?;
         if let Some(rate) = link {
-            let rate = format!("{rate}bit");
-            let shaper = ["root", "tbf", "rate", &rate, "burst", BURST, "latency", PATIENCE];
-            run(&[&["tc", "-n", name, "qdisc", "add", "dev", &inside], &shaper[..]].concat())?;
+            shape(name, &inside, rate)?;
         }
         self.wrap(&["ip", "netns", "exec", name]);
         self.address = format!("{far}:{port}");
@@ -111,6 +109,13 @@ impl Drop for Place {
         self.namespace.iter().for_each(|name| drop(run(&["ip", "netns", "del", name])));
         self.cgroup.iter().for_each(|folder| drop(fs::remove_dir(folder)));
     }
+}
+
+/// Lets an interface of a network namespace send so many bits a second.
+pub(crate) fn shape(namespace: &str, interface: &str, bits_per_s: f64) -> Result<(), Trouble> {
+    let rate = format!("{bits_per_s}bit");
+    let shaper = ["root", "tbf", "rate", &rate, "burst", BURST, "latency", PATIENCE];
+    run(&[&["tc", "-n", namespace, "qdisc", "add", "dev", interface], &shaper[..]].concat())
 }
 
 /// Refuses what needs root to anybody else.

@@ -62,6 +62,17 @@ impl Process {
         Ok(())
     }
 
+    /// Waits until it has printed these words.
+    pub(crate) fn wait_for(&mut self, words: &str) -> Result<(), Trouble> {
+        let log = self.log.clone();
+        self.wait_until(|| fs::read_to_string(&log).is_ok_and(|said| said.contains(words)))
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The last line that it printed.
     fn last_words(&self) -> String {
         let said = fs::read_to_string(&self.log).unwrap_or_default();
@@ -83,6 +94,13 @@ impl Drop for Process {
             thread::sleep(LOOK);
         }
     }
+}
+
+/// Makes a folder within another.
+pub(crate) fn make_folder(below: &Path, name: &str) -> Result<PathBuf, Trouble> {
+    let folder = below.join(name);
+    fs::create_dir(&folder).map_err(Trouble::io(format!("make {}", folder.display())))?;
+    Ok(folder)
 }
 
 /// Finds a program on PATH and where Debian keeps servers. A name may end in `*`, for any version.

@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::Ipv4Addr,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
@@ -15,11 +15,12 @@ use tempfile::TempDir;
 use crate::{
     Trouble,
     case::Case,
-    far::{Behind, Host},
+    far::{Behind, Generators, Host, Hosts},
     grade::Said,
     place::Place,
-    process::Process,
+    process::{Process, make_folder},
     stacks::{self, Address, Running},
+    tier::Tier,
 };
 
 /// How long a sweep may take, generously.
@@ -32,7 +33,7 @@ pub struct Servers {
     url: String,
     _neighbour: Option<Process>,
     tiers: Vec<(Running, Place)>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Servers {
@@ -53,24 +54,49 @@ impl Servers {
         Ok(servers)
     }
 
+    /// The same with each tier on a host of its own.
+    pub(crate) fn start_across(hosts: &Hosts, case: &Case) -> Result<Self, Trouble> {
+        let mut servers = Self::none()?;
+        for (number, tier) in case.tiers.iter().enumerate().rev() {
+            hosts.within(number, |address| servers.add_before(tier, address))?;
+        }
+        servers.complete(case)
+    }
+
     /// Starts them on the host that this thread is on, the front at one of its addresses.
     fn start_at(front: Ipv4Addr, case: &Case) -> Result<Self, Trouble> {
-        let folder = TempDir::new().map_err(Trouble::io("make a folder"))?;
-        let mut tiers: Vec<(Running, Place)> = Vec::new();
+        let mut servers = Self::none()?;
         for (number, tier) in case.tiers.iter().enumerate().rev() {
-            let below = make_folder(folder.path(), &number.to_string())?;
-            let upstream = tiers.last().map(|(running, _)| &running.address);
-            let ip = if number == 0 { front } else { Ipv4Addr::LOCALHOST };
-            let place = Place::make(&tier.surroundings, ip)?;
-            let running = stacks::start(tier, &place, &below, upstream)?;
-            tiers.push((running, place));
+            servers.add_before(tier, if number == 0 { front } else { Ipv4Addr::LOCALHOST })?;
         }
-        tiers.reverse();
-        let neighbour = case.beside.as_ref().map(|what| disturb(what, folder.path())).transpose()?;
-        let Some(Address::Http(address)) = tiers.first().map(|(running, _)| &running.address) else {
+        servers.complete(case)
+    }
+
+    /// Those of no tier yet.
+    fn none() -> Result<Self, Trouble> {
+        let folder = TempDir::new().map_err(Trouble::io("make a folder"))?;
+        Ok(Self { url: String::new(), _neighbour: None, tiers: Vec::new(), folder })
+    }
+
+    /// Starts the tier before those that run, at an address of the host that this thread is on.
+    fn add_before(&mut self, tier: &Tier, ip: Ipv4Addr) -> Result<(), Trouble> {
+        let below = make_folder(self.folder.path(), &self.tiers.len().to_string())?;
+        let upstream = self.tiers.first().map(|(running, _)| &running.address);
+        let place = Place::make(&tier.surroundings, ip)?;
+        let running = stacks::start(tier, &place, &below, upstream)?;
+        self.tiers.insert(0, (running, place));
+        Ok(())
+    }
+
+    /// Starts what runs beside all tiers, the front of which is called.
+    fn complete(mut self, case: &Case) -> Result<Self, Trouble> {
+        let Some(Address::Http(address)) = self.tiers.first().map(|(running, _)| &running.address) else {
             return Err(Trouble::Case(format!("the front of {} does not speak HTTP", case.name)));
         };
-        Ok(Self { url: format!("http://{address}/"), _neighbour: neighbour, tiers, _folder: folder })
+        self.url = format!("http://{address}/");
+        let beside = case.beside.as_ref();
+        self._neighbour = beside.map(|what| disturb(what, self.folder.path())).transpose()?;
+        Ok(self)
     }
 
     /// Where the front takes requests.
@@ -95,12 +121,6 @@ fn disturb(what: &str, folder: &Path) -> Result<Process, Trouble> {
     Process::start(&words, &make_folder(folder, "neighbour")?, &[])
 }
 
-fn make_folder(below: &Path, name: &str) -> Result<PathBuf, Trouble> {
-    let folder = below.join(name);
-    fs::create_dir(&folder).map_err(Trouble::io(format!("make {}", folder.display())))?;
-    Ok(folder)
-}
-
 /// Who judges, and how.
 pub struct Judge<'a> {
     /// The program.
@@ -109,6 +129,8 @@ pub struct Judge<'a> {
     pub arguments: &'a [&'a str],
     /// Where the servers stand, if that is not this host.
     pub behind: Option<Behind>,
+    /// Where the load is made, if each tier stands on a host of its own.
+    pub across: Option<Generators>,
     /// Where run files and reports go, if they are wanted.
     pub keep: Option<&'a Path>,
     /// Set once a signal says to stop.
@@ -120,12 +142,30 @@ pub struct Judge<'a> {
 /// # Errors
 /// Where a server does not start, or nstar does not end with a verdict.
 pub fn judge(case: &Case, by: &Judge) -> Result<Said, Trouble> {
-    // The servers, made after their host, end before it.
+    // The servers, made after their hosts, end before them.
+    if let Some(generators) = by.across {
+        let hosts = Hosts::make(case, generators, by.nstar)?;
+        let servers = Servers::start_across(&hosts, case)?;
+        return sweep(hosts.apart(by.nstar), &hosts.arguments(), &servers, case, by);
+    }
     let host = by.behind.map(|Behind::Ssh| Host::make(by.nstar)).transpose()?;
-    let servers = match &host {
-        Some(host) => Servers::start_on(host, case)?,
-        None => Servers::start(case)?,
-    };
+    match &host {
+        Some(host) => {
+            let servers = Servers::start_on(host, case)?;
+            sweep(host.apart(by.nstar), &host.observe(), &servers, case, by)
+        }
+        None => sweep(Command::new(by.nstar), &[], &Servers::start(case)?, case, by),
+    }
+}
+
+/// Has a command of nstar with further arguments sweep the servers of a case.
+fn sweep(
+    mut nstar: Command,
+    arguments: &[String],
+    servers: &Servers,
+    case: &Case,
+    by: &Judge,
+) -> Result<Said, Trouble> {
     let own = TempDir::new().map_err(Trouble::io("make a folder"))?;
     let file = by.keep.unwrap_or(own.path()).join(format!("{}.json", case.name));
     // What an earlier run left there must not be taken for this one's.
@@ -134,7 +174,9 @@ pub fn judge(case: &Case, by: &Judge) -> Result<Said, Trouble> {
     }
     let errors = own.path().join("errors");
     let output = fs::File::create(&errors).map_err(Trouble::io("make a file"))?;
-    let child = sweep(by.nstar, host.as_ref())
+    let child = nstar
+        .args(["sweep", "--no-progress"])
+        .args(arguments)
         .args(case.target(servers.url(), own.path())?)
         .arg("-o")
         .arg(&file)
@@ -151,14 +193,6 @@ pub fn judge(case: &Case, by: &Judge) -> Result<Said, Trouble> {
         return Err(Trouble::Failed { program: "nstar sweep".into(), said });
     }
     read(&file)
-}
-
-/// `nstar sweep`, which sees of another host what an agent there tells.
-fn sweep(nstar: &Path, host: Option<&Host>) -> Command {
-    let mut command = host.map_or_else(|| Command::new(nstar), |host| host.apart(nstar));
-    command.args(["sweep", "--no-progress"]);
-    command.args(host.map(Host::observe).into_iter().flatten());
-    command
 }
 
 /// Reads what was said from a run file.

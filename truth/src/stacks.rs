@@ -52,7 +52,8 @@ pub(crate) enum Address {
     Http(String),
     /// FastCGI at a unix socket, and the program to be run.
     FastCgi { socket: String, program: String },
-    /// Statements, in a form of the suite's own: `mysql:PORT:row|statement:MICROSECONDS:FILE`, with the password in the file.
+    /// Statements, in a form of the suite's own: `mysql:HOST:PORT:row|statement:MICROSECONDS:BYTES:FILE`, with the password in
+    /// the file.
     Database(String),
 }
 

@@ -47,7 +47,7 @@ fn cells(row: &Row) -> [String; 8] {
     [
         case.name.clone(),
         stacks(row),
-        named(&case.kind.names().join(" or "), &case.holder.join(" or ")),
+        named(&case.kind.names().join(" or "), &holders(case)),
         truth.map_or("none".into(), |(throughput, users)| format!("{throughput:.4}/s, {users}")),
         named(&worst.kind, &worst.holder),
         said_numbers(worst, truth),
@@ -57,18 +57,27 @@ fn cells(row: &Row) -> [String; 8] {
     .map(|cell| shorten(&cell))
 }
 
+/// Who holds the bottleneck, and on which host, where several are observed.
+fn holders(case: &Case) -> String {
+    let holders = case.holder.join(" or ");
+    match &case.on {
+        Some(host) if !case.holder.contains(host) => format!("{holders} on {host}"),
+        _ => holders,
+    }
+}
+
 /// The stacks of a case, and where they stood if that was not the host of the generator.
 fn stacks(row: &Row) -> String {
     let behind = if row.said.iter().any(|said| said.behind) { ", behind ssh" } else { "" };
     row.case.stacks() + behind
 }
 
-/// How many of the cases asked for were run with their servers on another host, and why the others were not.
-pub(crate) fn behind_ssh(rows: &[Row], left_out: &[(&Case, &str)]) -> String {
+/// How many of the cases asked for were run with their servers elsewhere, and why the others were not.
+pub(crate) fn coverage(elsewhere: &str, rows: &[Row], left_out: &[(&Case, &str)]) -> String {
     let run = rows.iter().filter(|row| !row.said.is_empty()).count();
     let named = |(case, why): &(&Case, &str)| format!("; left out: {} ({why})", case.name);
     let named: String = left_out.iter().map(named).collect();
-    format!("Behind ssh: {run} of {} cases{named}.\n", rows.len() + left_out.len())
+    format!("{elsewhere}: {run} of {} cases{named}.\n", rows.len() + left_out.len())
 }
 
 /// Throughput and N* as said, with a mark where they are not right.

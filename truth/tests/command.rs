@@ -100,6 +100,35 @@ fn a_case_that_cannot_be_run_behind_ssh_is_told_and_counted_apart() {
 }
 
 #[test]
+fn cases_on_hosts_of_their_own_are_a_list_of_their_own() {
+    let listed = |arguments: &[&str]| text(&truth(arguments).stdout);
+    let on_hosts = listed(&["--hosts", "--list"]);
+    assert!(on_hosts.contains("back-lock ") && on_hosts.contains("nginx > python > mariadb"), "{on_hosts}");
+    assert!(!listed(&["--list"]).contains("back-lock "));
+    for other in [&["--behind", "ssh"][..], &["--beside", "burn=33%"], &["--changes"]] {
+        let output = truth(&[&["--hosts"][..], other].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains("cannot be used with"), "{output:?}");
+    }
+    let output = truth(&["--generators", "nats"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn a_case_about_one_generator_is_told_not_to_be_run_with_three() {
+    let nstar = env!("CARGO_BIN_EXE_truth");
+    let words = ["generator-quota", "--hosts", "--generators", "nats", "--nstar", nstar];
+    let output = truth(&words);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stderr).contains("SKIPPED generator-quota through NATS: its limit"), "{output:?}");
+    let told = "Through NATS: 0 of 1 cases; left out: generator-quota (its limit";
+    assert!(text(&output.stdout).contains(told), "{output:?}");
+    let output = truth(&[&words[..], &["--start"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("generator-quota cannot be started so: its limit"), "{output:?}");
+}
+
+#[test]
 fn the_table_tells_which_servers_stood_behind_ssh() {
     let folder = kept("lock", "medium");
     let file = folder.path().join("lock.json");

@@ -84,16 +84,17 @@ impl Kind {
     }
 
     /// The statements by which the administrator lets the user `nstar` in, and nobody else; one per line.
-    pub(crate) fn first_statements(self, password: &Password) -> String {
+    pub(crate) fn first_statements(self, password: &Password, network: bool) -> String {
         let password = password.text();
+        let from = if network { "%" } else { "127.0.0.1" };
         match self {
             // Not an administrator, because those may open one connection more than others, and can write files.
             Self::Mariadb => format!(
                 "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\n\
                  FLUSH PRIVILEGES;\n\
-                 CREATE USER IF NOT EXISTS nstar@'127.0.0.1' IDENTIFIED BY '{password}';\n\
-                 GRANT ALL ON `nstar%`.* TO nstar@'127.0.0.1';\n\
-                 GRANT PROCESS, RELOAD ON *.* TO nstar@'127.0.0.1';\n"
+                 CREATE USER IF NOT EXISTS nstar@'{from}' IDENTIFIED BY '{password}';\n\
+                 GRANT ALL ON `nstar%`.* TO nstar@'{from}';\n\
+                 GRANT PROCESS, RELOAD ON *.* TO nstar@'{from}';\n"
             ),
             // A superuser could run programs by COPY .. TO PROGRAM. Before version 15 only superusers can checkpoint.
             Self::Postgres => format!(
@@ -121,6 +122,7 @@ impl Kind {
 
     pub(crate) fn run_arguments(self, folder: &Path, port: u16, settings: &Settings) -> Vec<String> {
         let (connections, memory) = (settings.connections, settings.memory_mib);
+        let address = if settings.network { "0.0.0.0" } else { "127.0.0.1" };
         let data = folder.join(DATA);
         let data = data.display();
         let mut all = match self {
@@ -129,7 +131,7 @@ impl Kind {
                 format!("--datadir={data}"),
                 temporary(folder),
                 format!("--port={port}"),
-                "--bind-address=127.0.0.1".into(),
+                format!("--bind-address={address}"),
                 format!("--socket={data}/socket"),
                 "--skip-name-resolve".into(),
                 format!("--init-file={}", folder.join("init.sql").display()),
@@ -139,7 +141,7 @@ impl Kind {
             ],
             Self::Postgres => {
                 let mut all: Vec<String> = vec!["-D".into(), data.to_string()];
-                all.extend(["-p".into(), port.to_string(), "-h".into(), "127.0.0.1".into()]);
+                all.extend(["-p".into(), port.to_string(), "-h".into(), address.into()]);
                 all.extend(["-k".into(), data.to_string(), "-N".into(), connections.to_string()]);
                 all.extend(["-c".into(), "superuser_reserved_connections=0".into()]);
                 all.extend(["-c".into(), format!("shared_buffers={memory}MB")]);

@@ -225,7 +225,7 @@ impl DatabaseServer {
         command
     }
 
-    /// The port on which it listens, on 127.0.0.1.
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -253,7 +253,8 @@ impl DatabaseServer {
     }
 
     fn first_statements(&self) -> String {
-        self.kind.first_statements(&self.password) + &self.settings.first_statements
+        let own = self.kind.first_statements(&self.password, self.settings.network);
+        own + &self.settings.first_statements
     }
 
     /// Writes a file that only the server may read.
@@ -280,7 +281,8 @@ impl DatabaseServer {
         }
         written.transpose().map_err(io)?;
         let rules = folder.join(DATA).join("pg_hba.conf");
-        fs::write(rules, "host all all 127.0.0.1/32 scram-sha-256\n").map_err(io)
+        let clients = if self.settings.network { "0.0.0.0/0" } else { "127.0.0.1/32" };
+        fs::write(rules, format!("host all all {clients} scram-sha-256\n")).map_err(io)
     }
 
     fn spawn(&self) -> io::Result<Child> {

@@ -16,6 +16,9 @@ pub struct Settings {
     pub memory_mib: u32,
     /// The port to listen on; `None` means any that is free.
     pub port: Option<u16>,
+    /// Whether it listens at every address of its host and lets its user in from anywhere; otherwise only at 127.0.0.1. For
+    /// network namespaces that nobody else reaches.
+    pub network: bool,
     /// The processors that it may use; `None` means all.
     pub processors: Option<Vec<usize>>,
     /// What it presents to clients that want TLS; `None` means no TLS.
@@ -26,11 +29,12 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// 64 connections, 256 MiB, all processors.
+    /// 64 connections, 256 MiB, all processors, at 127.0.0.1.
     fn default() -> Self {
         let (password, port, processors, identity) = (None, None, None, None);
-        let first_statements = String::new();
-        Self { password, connections: 64, memory_mib: 256, port, processors, identity, first_statements }
+        let (network, first_statements) = (false, String::new());
+        let (connections, memory_mib) = (64, 256);
+        Self { password, connections, memory_mib, port, network, processors, identity, first_statements }
     }
 }
 

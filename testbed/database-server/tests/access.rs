@@ -14,12 +14,17 @@ const ADMINISTRATORS: [(Kind, &[&str]); 2] =
 
 /// If it is not installed, prints that the test is skipped and returns `None`; in CI it panics.
 fn start(kind: Kind) -> Option<DatabaseServer> {
+    start_with(kind, false)
+}
+
+/// The same for a server that others on its network may call, or not.
+fn start_with(kind: Kind, network: bool) -> Option<DatabaseServer> {
     if let Err(missing) = kind.program() {
         assert!(std::env::var_os("CI").is_none(), "{missing}; or run scripts/setup-tests");
         eprintln!("SKIPPED: {missing}; or run scripts/setup-tests");
         return None;
     }
-    Some(DatabaseServer::start(kind, Settings { memory_mib: 32, ..Settings::default() }).unwrap())
+    Some(DatabaseServer::start(kind, Settings { memory_mib: 32, network, ..Settings::default() }).unwrap())
 }
 
 /// Executes a statement as somebody who only knows the port.
@@ -69,6 +74,29 @@ fn nobody_gets_into_mariadb_without_the_password() {
 #[test]
 fn nobody_gets_into_postgres_without_the_password() {
     nobody_gets_in_without_the_password(Kind::Postgres);
+}
+
+/// Whether its user gets in at another address than 127.0.0.1.
+fn is_called_at_another_address(server: &DatabaseServer) -> bool {
+    let port = server.port().to_string();
+    let (program, words) = match server.kind() {
+        Kind::Mariadb => ("mariadb", ["--no-defaults", "-h127.0.0.2", "-unstar", "-P", &port, "-e"]),
+        Kind::Postgres => ("psql", ["-wX", "-h127.0.0.2", "-Unstar", "-dpostgres", "-p", &port]),
+    };
+    let statement = if server.kind() == Kind::Mariadb { "SELECT 1" } else { "-cSELECT 1" };
+    let mut client = Command::new(program);
+    client.args(words).arg(statement).env(server.password_variable(), server.password());
+    client.output().unwrap().status.success()
+}
+
+#[test]
+fn only_a_server_of_a_network_lets_its_user_in_at_another_address() {
+    for kind in [Kind::Mariadb, Kind::Postgres] {
+        for network in [false, true] {
+            let Some(server) = start_with(kind, network) else { continue };
+            assert_eq!(is_called_at_another_address(&server), network, "{kind}");
+        }
+    }
 }
 
 /// A superuser of PostgreSQL may run any program, as the user that runs the server.

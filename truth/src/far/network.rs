@@ -1,9 +1,8 @@
-//! A network namespace at the end of a link, with a network of its own.
+//! A network namespace at the end of a link, with a network of its own, and links between several.
 
 use std::{
-    fs::{self, File},
+    fs,
     net::Ipv4Addr,
-    os::fd::AsFd,
     process,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
     thread,
@@ -12,11 +11,12 @@ use std::{
 
 use rustix::{
     process::{Pid, Signal, kill_process},
-    thread::{LinkNameSpaceType, move_into_link_name_space},
+    thread::LinkNameSpaceType,
 };
 
+use super::namespace;
 use crate::{
-    Trouble,
+    Trouble, place,
     process::{output, run},
 };
 
@@ -44,17 +44,17 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Network {
     name: String,
+    outside: Ipv4Addr,
     address: Ipv4Addr,
 }
 
 impl Network {
     pub(super) fn make() -> Result<Self, Trouble> {
         let (process, number) = (process::id(), NETWORKS.fetch_add(1, Relaxed));
-        let ends = ends(process, number);
+        let [outside, address] = ends(process, number);
         // Dropped where a step fails, it takes back those before.
-        let network = Self { name: name(process, number), address: ends[1] };
-        let take = |step: &String| run(&step.split(' ').collect::<Vec<_>>());
-        steps(&network.name, ends).iter().try_for_each(take)?;
+        let network = Self { name: name(process, number), outside, address };
+        take(&steps(&network.name, [outside, address]))?;
         Ok(network)
     }
 
@@ -63,15 +63,20 @@ impl Network {
         self.address
     }
 
-    /// Does something in it. Programs that are started in it stay in it. They end with the thread that started them, so
-    /// that it is this thread which enters, and comes back.
+    /// The address of the other end, outside.
+    pub(super) fn outside(&self) -> Ipv4Addr {
+        self.outside
+    }
+
+    /// Does something in it. Programs that are started in it stay in it.
     pub(super) fn within<T>(&self, work: impl FnOnce() -> Result<T, Trouble>) -> Result<T, Trouble> {
-        let open = |path: &str| File::open(path).map_err(Trouble::io(format!("open {path}")));
-        let (own, other) = (open(OWN_NAMESPACE)?, open(&format!("{NAMESPACES}/{}", self.name))?);
-        enter(&other)?;
-        let outcome = work();
-        enter(&own)?;
-        outcome
+        let other = format!("{NAMESPACES}/{}", self.name);
+        namespace::within(LinkNameSpaceType::Network, [OWN_NAMESPACE, &other], work)
+    }
+
+    /// Makes a way from it to an address, by way of one that it has a link to.
+    pub(super) fn lead_from(&self, to: Ipv4Addr, by_way_of: Ipv4Addr) -> Result<(), Trouble> {
+        take(&[format!("ip -n {} route add {to}/32 via {by_way_of}", self.name)])
     }
 
     /// Makes a way from outside to an address with a port, where that is in a namespace behind this one.
@@ -85,7 +90,7 @@ impl Network {
     }
 
     /// Kills what runs in it: a session of ssh whose other end was killed may hear of that late.
-    fn clear(&self) {
+    pub(super) fn clear(&self) {
         let deadline = Instant::now() + END_LIMIT;
         loop {
             let listed = output(&["ip", "netns", "pids", &self.name]).unwrap_or_default();
@@ -111,9 +116,44 @@ impl Drop for Network {
     }
 }
 
-fn enter(namespace: &File) -> Result<(), Trouble> {
-    let entered = move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network));
-    entered.map_err(|errno| Trouble::io("enter a network namespace")(errno.into()))
+/// A link over which a network is called. Dropping it removes both ends.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// The network that is called.
+    called: String,
+    /// Its interface.
+    interface: String,
+    address: Ipv4Addr,
+}
+
+impl Link {
+    /// Links a network to who calls it: another one, or what is outside of all. The interface of the called one has this name.
+    pub(super) fn make(caller: Option<&Network>, called: &Network, interface: &str) -> Result<Self, Trouble> {
+        let (process, number) = (process::id(), NETWORKS.fetch_add(1, Relaxed));
+        let (outside, ends) = (near_end(&name(process, number)), ends(process, number));
+        let caller = caller.map(|caller| caller.name.as_str());
+        // Dropped where a step fails, it takes back those before.
+        let link = Self { called: called.name.clone(), interface: interface.to_owned(), address: ends[1] };
+        take(&Joined { outside: &outside, within: &called.name, interface }.steps(caller, ends))?;
+        Ok(link)
+    }
+
+    /// The address of the network that is called.
+    pub(super) fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// Lets through so many bits a second of what the called one answers.
+    pub(super) fn shape(&self, bits_per_s: f64) -> Result<(), Trouble> {
+        place::shape(&self.called, &self.interface, bits_per_s)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // Fails only where it has gone with its namespace.
+        drop(run(&["ip", "-n", &self.called, "link", "del", "dev", &self.interface]));
+    }
 }
 
 fn pid(word: &str) -> Option<Pid> {
@@ -138,18 +178,41 @@ fn ends(process: u32, number: u32) -> [Ipv4Addr; 2] {
     [Ipv4Addr::from(first + 1), Ipv4Addr::from(first + 2)]
 }
 
+/// Carries out commands whose words hold no blanks.
+fn take(steps: &[String]) -> Result<(), Trouble> {
+    steps.iter().try_for_each(|step| run(&step.split(' ').collect::<Vec<_>>()))
+}
+
 /// The commands that make a namespace and its link.
-fn steps(name: &str, [near, far]: [Ipv4Addr; 2]) -> [String; 7] {
+fn steps(name: &str, ends: [Ipv4Addr; 2]) -> Vec<String> {
     let (outside, inside) = (near_end(name), format!("{name}b"));
-    [
-        format!("ip netns add {name}"),
-        format!("ip link add {outside} type veth peer name {inside} netns {name}"),
-        format!("ip addr add {near}/30 dev {outside}"),
-        format!("ip link set {outside} up"),
-        format!("ip -n {name} addr add {far}/30 dev {inside}"),
-        format!("ip -n {name} link set lo up"),
-        format!("ip -n {name} link set {inside} up"),
-    ]
+    let mut steps = vec![format!("ip netns add {name}")];
+    steps.extend(Joined { outside: &outside, within: name, interface: &inside }.steps(None, ends));
+    steps.push(format!("ip -n {name} link set lo up"));
+    steps
+}
+
+/// The interfaces of a link, and the namespace of the second.
+struct Joined<'a> {
+    outside: &'a str,
+    within: &'a str,
+    interface: &'a str,
+}
+
+impl Joined<'_> {
+    /// The commands that make the link. The first interface is in the caller's namespace, or else in that of this process.
+    fn steps(&self, caller: Option<&str>, [near, far]: [Ipv4Addr; 2]) -> [String; 5] {
+        let Self { outside, within, interface } = self;
+        let at = caller.map_or(String::new(), |caller| format!("-n {caller} "));
+        let of = caller.map_or(String::new(), |caller| format!("netns {caller} "));
+        [
+            format!("ip link add {outside} {of}type veth peer name {interface} netns {within}"),
+            format!("ip {at}addr add {near}/30 dev {outside}"),
+            format!("ip {at}link set {outside} up"),
+            format!("ip -n {within} addr add {far}/30 dev {interface}"),
+            format!("ip -n {within} link set {interface} up"),
+        ]
+    }
 }
 
 #[cfg(test)]
@@ -186,6 +249,20 @@ mod tests {
         assert_eq!(steps[1], format!("ip link add {name}a type veth peer name {name}b netns {name}"));
         assert_eq!(steps[2], format!("ip addr add 198.19.1.1/30 dev {name}a"));
         assert_eq!(steps[4], format!("ip -n {name} addr add 198.19.1.2/30 dev {name}b"));
+    }
+
+    #[test]
+    fn a_link_has_one_end_where_the_caller_is_and_the_other_where_the_called_one_is() {
+        let steps = |caller| {
+            let joined = Joined { outside: "tf1x2a", within: "tf1x1", interface: "eth0" };
+            joined.steps(caller, ends(1, 2))
+        };
+        let [made, addressed, ..] = steps(Some("tf1x0"));
+        assert_eq!(made, "ip link add tf1x2a netns tf1x0 type veth peer name eth0 netns tf1x1");
+        assert_eq!(addressed, "ip -n tf1x0 addr add 198.19.1.9/30 dev tf1x2a");
+        let [made, addressed, ..] = steps(None);
+        assert_eq!(made, "ip link add tf1x2a type veth peer name eth0 netns tf1x1");
+        assert_eq!(addressed, "ip addr add 198.19.1.9/30 dev tf1x2a");
     }
 
     #[test]

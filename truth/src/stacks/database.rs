@@ -1,5 +1,7 @@
 //! MariaDB, with one row that all want or with statements that take their time.
 
+use std::net::Ipv4Addr;
+
 use database_server::{DatabaseError, DatabaseServer, Kind, Settings};
 
 use super::{Address, Keeps, Running, Start};
@@ -19,7 +21,10 @@ pub(super) fn start(start: &Start) -> Result<Running, Trouble> {
         (None, Some(time)) => ("statement", time),
         _ => return Err(start.cannot("do anything but either row=TIME or statement=TIME")),
     };
-    let settings = Settings { connections: SESSIONS, ..Settings::default() };
+    let host = start.place.address.split(':').next().unwrap_or_default();
+    // Its own client calls it at 127.0.0.1 wherever it is.
+    let network = host != Ipv4Addr::LOCALHOST.to_string();
+    let settings = Settings { connections: SESSIONS, network, ..Settings::default() };
     let server = DatabaseServer::start(Kind::Mariadb, settings).map_err(trouble)?;
     server.create("nstar").map_err(trouble)?;
     let made = server.run(TABLE, Some("nstar")).map_err(trouble)?;
@@ -28,7 +33,8 @@ pub(super) fn start(start: &Start) -> Result<Running, Trouble> {
         return Err(Trouble::Failed { program: "mariadb".into(), said });
     }
     let password = start.write_secret("password", server.password())?;
-    let address = format!("mysql:{}:{what}:{}:{password}", server.port(), time.as_micros());
+    let (port, time_us, bytes) = (server.port(), time.as_micros(), around.body);
+    let address = format!("mysql:{host}:{port}:{what}:{time_us}:{bytes}:{password}");
     Ok(Running { address: Address::Database(address), _keeps: Keeps::Database(Box::new(server)) })
 }
 

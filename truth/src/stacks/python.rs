@@ -10,5 +10,5 @@ pub(super) fn start(start: &Start) -> Result<Running, Trouble> {
     process::find("python3", "python3 python3-pymysql")?;
     let program = start.write("tier.py", include_str!("../../programs/tier.py"))?;
     let words = [PYTHON.to_owned(), program].into_iter().chain(script::arguments(start)?);
-    start.serve(words)
+    start.serve(words.chain([format!("body={}", start.tier.surroundings.body)]))
 }
