@@ -1,6 +1,7 @@
 //! MariaDB on several nodes, each with all data: Galera.
 
 use std::{
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -9,7 +10,7 @@ use std::{
 use crate::{
     kind::Kind,
     server::{DatabaseServer, PATIENCE, Ready, free_port},
-    settings::{DatabaseError, Password, Settings},
+    settings::{DatabaseError, Host, Password, Settings},
 };
 
 /// Where packages install Galera: Debian's, and those of other distributions.
@@ -26,8 +27,8 @@ const GROUP_OPTIONS: &str = "gcache.size=16M;evs.suspect_timeout=PT2S;evs.inacti
 const SYNCED: Ready = Ready { statement: "SHOW STATUS LIKE 'wsrep_local_state_comment'", word: "Synced" };
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// A cluster of MariaDB servers that hold the same data, as ordinary processes on 127.0.0.1. Each takes changes. A node that
-/// joins, also after it was killed, gets its data from another by rsync.
+/// A cluster of MariaDB servers that hold the same data, as ordinary processes on 127.0.0.1 or on hosts of their own. Each takes
+/// changes. A node that joins, also after it was killed, gets its data from another by rsync.
 #[derive(Debug)]
 pub struct GaleraCluster {
     nodes: Vec<DatabaseServer>,
@@ -53,23 +54,34 @@ impl GaleraCluster {
     ///
     /// # Errors
     /// When something is not installed or a node does not start. The error holds the last line that it printed.
-    pub fn start(ports: &[u16], mut settings: Settings) -> Result<Self, DatabaseError> {
+    pub fn start(ports: &[u16], settings: Settings) -> Result<Self, DatabaseError> {
+        let settings = with_password(settings)?;
+        Self::start_all(ports.iter().map(|port| Settings { port: Some(*port), ..settings.clone() }).collect())
+    }
+
+    /// Starts a node on each of these hosts, and waits until all take part. `settings` are those of each node.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_on(hosts: &[Host], settings: Settings) -> Result<Self, DatabaseError> {
+        let settings = Settings { network: true, port: None, ..with_password(settings)? };
+        Self::start_all(hosts.iter().map(|host| Settings { host: Some(*host), ..settings.clone() }).collect())
+    }
+
+    fn start_all(all: Vec<Settings>) -> Result<Self, DatabaseError> {
         let provider = provider()?;
-        let io = |what| move |source| DatabaseError::Io { kind: "Galera", what, source };
-        if settings.password.is_none() {
-            settings.password = Some(Password::random().map_err(io("make a password"))?);
-        }
-        let inner = ports.iter().map(|_| Ports::free()).collect::<Result<Vec<_>, _>>();
-        let inner = inner.map_err(io("find a free port"))?;
-        let addresses: Vec<String> = inner.iter().map(|ports| format!("127.0.0.1:{}", ports.group)).collect();
+        let inner = all.iter().map(|_| Ports::free()).collect::<Result<Vec<_>, _>>();
+        let inner = inner.map_err(|source| io("find a free port", source))?;
+        let nodes = all.iter().zip(&inner);
+        let addresses: Vec<String> =
+            nodes.map(|(settings, ports)| format!("{}:{}", settings.among_servers(), ports.group)).collect();
         let cluster = addresses.join(",");
         let mut nodes = Vec::new();
-        for (port, inner) in ports.iter().zip(&inner) {
-            let mut node =
-                DatabaseServer::prepare(Kind::Mariadb, Settings { port: Some(*port), ..settings.clone() })?;
+        for (settings, inner) in all.into_iter().zip(&inner) {
+            let arguments = arguments(&provider, &cluster, settings.among_servers(), inner);
+            let mut node = DatabaseServer::prepare(Kind::Mariadb, settings)?;
             node.make_database()?;
             node.ready_when(SYNCED);
-            let arguments = arguments(&provider, &cluster, inner);
             let first = nodes.is_empty().then(|| "--wsrep-new-cluster".to_owned());
             node.replicate(arguments.iter().cloned().chain(first).collect());
             // One after the other: nodes that join at once wait for each other's time-outs.
@@ -112,7 +124,8 @@ impl GaleraCluster {
     /// The same for a program that prefers node `first`: it comes first.
     pub fn url_from(&self, first: usize, name: &str) -> String {
         let nodes = self.nodes.iter().cycle().skip(first).take(self.nodes.len());
-        let hosts: Vec<String> = nodes.map(|node| format!("127.0.0.1:{}", node.port())).collect();
+        let host = |node: &DatabaseServer| format!("{}:{}", node.settings().for_clients(), node.port());
+        let hosts: Vec<String> = nodes.map(host).collect();
         format!("mysql://nstar@{}/{name}", hosts.join(","))
     }
 }
@@ -130,6 +143,17 @@ impl Ports {
     }
 }
 
+fn io(what: &'static str, source: std::io::Error) -> DatabaseError {
+    DatabaseError::Io { kind: "Galera", what, source }
+}
+
+/// Nodes have one password.
+fn with_password(settings: Settings) -> Result<Settings, DatabaseError> {
+    let password = settings.password.clone().map_or_else(Password::random, Ok);
+    let password = password.map_err(|source| io("make a password", source))?;
+    Ok(Settings { password: Some(password), ..settings })
+}
+
 fn provider() -> Result<PathBuf, DatabaseError> {
     Kind::Mariadb.program()?;
     let missing = |program, package| DatabaseError::NotInstalled { kind: "Galera", program, package };
@@ -141,18 +165,18 @@ fn provider() -> Result<PathBuf, DatabaseError> {
     provider.ok_or(missing("libgalera_smm.so", "galera-4"))
 }
 
-fn arguments(provider: &Path, cluster: &str, ports: &Ports) -> Vec<String> {
+fn arguments(provider: &Path, cluster: &str, address: Ipv4Addr, ports: &Ports) -> Vec<String> {
     let Ports { group, changes, data } = ports;
     vec![
         "--wsrep-on=ON".into(),
         format!("--wsrep-provider={}", provider.display()),
         format!("--wsrep-cluster-address=gcomm://{cluster}"),
         "--wsrep-cluster-name=nstar".into(),
-        "--wsrep-node-address=127.0.0.1".into(),
+        format!("--wsrep-node-address={address}"),
         "--wsrep-sst-method=rsync".into(),
-        format!("--wsrep-sst-receive-address=127.0.0.1:{data}"),
+        format!("--wsrep-sst-receive-address={address}:{data}"),
         format!(
-            "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{group};ist.recv_addr=127.0.0.1:{changes};\
+            "--wsrep-provider-options=gmcast.listen_addr=tcp://{address}:{group};ist.recv_addr={address}:{changes};\
              {GROUP_OPTIONS}"
         ),
         // What Galera requires.

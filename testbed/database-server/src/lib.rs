@@ -9,7 +9,7 @@
 //! Both are durable by default: every commit is on disk before the server replies (`innodb_flush_log_at_trx_commit=1`,
 //! `synchronous_commit=on`). The folder lies where `TMPDIR` says, so that disk determines the cost.
 //!
-//! Several servers can be one database: [`GaleraCluster`] and [`StandbyPair`].
+//! Several servers can be one database, also on [hosts of their own](Host): [`GaleraCluster`] and [`StandbyPair`].
 
 mod galera;
 mod kind;
@@ -21,6 +21,6 @@ pub use self::{
     galera::GaleraCluster,
     kind::Kind,
     server::{DatabaseServer, free_port},
-    settings::{DatabaseError, Identity, Password, Settings},
+    settings::{DatabaseError, Host, Identity, Password, Settings},
     standby::StandbyPair,
 };

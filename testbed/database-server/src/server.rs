@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     kind::{CERTIFICATE, DATA, KEY, Kind, TEMPORARY},
-    settings::{DatabaseError, Password, Settings},
+    settings::{DatabaseError, Host, Password, Settings},
 };
 
 /// The user as which servers run if this process is root, because they refuse to run as root.
@@ -102,7 +102,7 @@ impl DatabaseServer {
         program: &Path,
         arguments: &[String],
     ) -> Result<(), DatabaseError> {
-        let mut command = command(program, None);
+        let mut command = command(self.settings.host, program, None);
         command.args(arguments).env(self.password_variable(), self.password());
         let output = command.output();
         let output = output.map_err(|source| DatabaseError::Io { kind: self.kind.name(), what, source })?;
@@ -120,6 +120,10 @@ impl DatabaseServer {
     /// Sets how the server is seen to be ready.
     pub(crate) fn ready_when(&mut self, ready: Ready) {
         self.ready = ready;
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -188,7 +192,7 @@ impl DatabaseServer {
 
     /// The URL of a database, without the password.
     pub fn url(&self, name: &str) -> String {
-        format!("{}://nstar@127.0.0.1:{}/{name}", self.kind.scheme(), self.port)
+        format!("{}://nstar@{}:{}/{name}", self.kind.scheme(), self.settings.for_clients(), self.port)
     }
 
     /// The password of its user. It goes into no argument and no file that others may read.
@@ -220,7 +224,7 @@ impl DatabaseServer {
     /// Prepares the command-line client to execute the statements on its stdin.
     pub fn session(&self, database: Option<&str>) -> Command {
         let (program, arguments) = self.kind.client(self.port, database);
-        let mut command = Command::new(program);
+        let mut command = on_host(self.settings.host, program);
         command.args(arguments).env(self.password_variable(), self.password());
         command
     }
@@ -270,7 +274,7 @@ impl DatabaseServer {
         let Some(arguments) = self.kind.statement_arguments(folder) else { return Ok(()) };
         let what = "create its user";
         let io = |source| DatabaseError::Io { kind: self.kind.name(), what, source };
-        let mut command = command(&self.program, None);
+        let mut command = command(self.settings.host, &self.program, None);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(io)?;
         let written = child.stdin.take().map(|mut stdin| stdin.write_all(self.first_statements().as_bytes()));
@@ -287,7 +291,7 @@ impl DatabaseServer {
 
     fn spawn(&self) -> io::Result<Child> {
         let log = fs::File::options().create(true).append(true).open(self.folder.path().join("log"))?;
-        command(&self.program, self.settings.processors.as_deref())
+        command(self.settings.host, &self.program, self.settings.processors.as_deref())
             .args(self.kind.run_arguments(self.folder.path(), self.port, &self.settings))
             .args(&*self.replication.borrow())
             .stdin(Stdio::null())
@@ -329,10 +333,18 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Prepares the command for a program on a host, `None` being this one.
+fn on_host(host: Option<Host>, program: &str) -> Command {
+    let Some(host) = host else { return Command::new(program) };
+    let mut command = Command::new("nsenter");
+    command.args(["--net", "--target", &host.process.to_string(), program]);
+    command
+}
+
 /// Prepares the command for a server's program: as nobody if this process is root, killed when the starting thread ends,
 /// and on certain processors if there are `processors`.
-fn command(program: &Path, processors: Option<&[usize]>) -> Command {
-    let mut command = Command::new("setpriv");
+fn command(host: Option<Host>, program: &Path, processors: Option<&[usize]>) -> Command {
+    let mut command = on_host(host, "setpriv");
     command.args(["--pdeathsig", "KILL"]);
     if is_root() {
         command.args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".into()]);

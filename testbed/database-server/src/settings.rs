@@ -1,6 +1,6 @@
 //! The settings of a database server, and why it could not be started.
 
-use std::{fmt, io};
+use std::{fmt, io, net::Ipv4Addr};
 
 use zeroize::Zeroizing;
 
@@ -19,6 +19,8 @@ pub struct Settings {
     /// Whether it listens at every address of its host and lets its user in from anywhere; otherwise only at 127.0.0.1. For
     /// network namespaces that nobody else reaches.
     pub network: bool,
+    /// The host of its own on which it runs, which needs root; `None` means this one.
+    pub host: Option<Host>,
     /// The processors that it may use; `None` means all.
     pub processors: Option<Vec<usize>>,
     /// What it presents to clients that want TLS; `None` means no TLS.
@@ -31,11 +33,45 @@ pub struct Settings {
 impl Default for Settings {
     /// 64 connections, 256 MiB, all processors, at 127.0.0.1.
     fn default() -> Self {
-        let (password, port, processors, identity) = (None, None, None, None);
+        let (password, port, host, processors, identity) = (None, None, None, None, None);
         let (network, first_statements) = (false, String::new());
         let (connections, memory_mib) = (64, 256);
-        Self { password, connections, memory_mib, port, network, processors, identity, first_statements }
+        Self {
+            password,
+            connections,
+            memory_mib,
+            port,
+            network,
+            host,
+            processors,
+            identity,
+            first_statements,
+        }
     }
+}
+
+impl Settings {
+    /// The address at which clients reach the server.
+    pub(crate) fn for_clients(&self) -> Ipv4Addr {
+        self.host.map_or(Ipv4Addr::LOCALHOST, |host| host.for_clients)
+    }
+
+    /// The address at which the other servers of one database reach it.
+    pub(crate) fn among_servers(&self) -> Ipv4Addr {
+        self.host.map_or(Ipv4Addr::LOCALHOST, |host| host.among_servers)
+    }
+}
+
+/// A host of its own on this machine: a network namespace, with one network for the servers of a database and one for
+/// their clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Host {
+    /// The id of a process in the namespace.
+    pub process: u32,
+    /// Its address on the network of the servers.
+    pub among_servers: Ipv4Addr,
+    /// Its address on the network of the clients.
+    pub for_clients: Ipv4Addr,
 }
 
 /// A password that needs no quoting in URLs and in SQL, wiped from memory when dropped. `Debug` hides it.

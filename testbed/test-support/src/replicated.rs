@@ -7,7 +7,7 @@ use std::{
 };
 
 use database_server::{
-    DatabaseError, DatabaseServer, GaleraCluster, Kind, Password, Settings, StandbyPair, free_port,
+    DatabaseError, DatabaseServer, GaleraCluster, Host, Kind, Password, Settings, StandbyPair, free_port,
 };
 use store::Database;
 
@@ -55,6 +55,12 @@ impl Galera {
         installed.then(|| Self(GaleraCluster::start(&ports, settings(BREAKER)).unwrap()))
     }
 
+    /// Starts a node on each of these hosts. `None` if Galera is not installed.
+    pub fn start_on(hosts: &[Host]) -> Option<Self> {
+        let installed = is_installed(GaleraCluster::installed());
+        installed.then(|| Self(GaleraCluster::start_on(hosts, settings("")).unwrap()))
+    }
+
     /// A database on all nodes, for a program that prefers node `first`.
     pub fn database(&self, name: &str, first: usize) -> Database {
         parsed(&self.url_from(first, name))
@@ -86,6 +92,21 @@ impl Pair {
     pub fn start() -> Option<Self> {
         let installed = is_installed(Kind::Postgres.program().map(drop));
         installed.then(|| Self(StandbyPair::start(settings("")).unwrap()))
+    }
+
+    /// Starts both on hosts of their own, that of the primary first. `None` if PostgreSQL is not installed.
+    pub fn start_on(hosts: [Host; 2]) -> Option<Self> {
+        let installed = is_installed(Kind::Postgres.program().map(drop));
+        installed.then(|| Self(StandbyPair::start_on(hosts, settings("")).unwrap()))
+    }
+
+    /// Waits until the standby shows everything that is on the primary's disk.
+    pub fn await_standby(&self) {
+        let written = rows(self.primary(), "SELECT pg_current_wal_flush_lsn()", "postgres").concat();
+        let shown = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'::pg_lsn");
+        wait_until("the standby has what the primary has", || {
+            rows(self.standby(), &shown, "postgres") == ["t"]
+        });
     }
 
     /// A database on both hosts.

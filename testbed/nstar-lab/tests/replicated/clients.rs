@@ -24,6 +24,8 @@ use test_support::{
 const PATIENCE: Duration = Duration::from_secs(120);
 const BOOKERS: usize = 6;
 const ROOMS: u32 = 20;
+/// How many days ahead no client comes to; a booking may be five years ahead.
+const FAR: i32 = 1_800;
 
 fn serve(factory: impl Factory) -> Server {
     let mut run = engine::Options::new("127.0.0.1:0".parse().unwrap());
@@ -47,6 +49,36 @@ pub(crate) fn accounts(database: Database, folder: &Path) -> Server {
 
 pub(crate) fn index(database: Database) -> Server {
     serve(share::index::factory(share::index::Options::new(database)).unwrap())
+}
+
+/// A booking that a guest wants, with a key by which it is made once, however often it is asked for.
+pub(crate) struct Wish {
+    guest: usize,
+    key: String,
+    body: String,
+}
+
+impl Wish {
+    /// Any room, if none is named.
+    fn new(guest: usize, number: usize, room: Option<i64>, ahead: i32) -> Self {
+        let (name, aadhaar) = (format!("Guest {guest}"), test_number(guest));
+        let body = json!({"room": room, "date": day(ahead), "name": name, "aadhaar": aadhaar}).to_string();
+        Self { guest, key: format!("{guest}-{number}"), body }
+    }
+
+    /// A room on a day that no client wants, so that it waits for none of them.
+    pub(crate) fn apart(server: SocketAddr) -> Self {
+        Self::new(BOOKERS, 0, rooms(server).first().copied(), FAR)
+    }
+
+    fn fields(&self) -> String {
+        format!("Idempotency-Key: {}\r\n", self.key)
+    }
+
+    /// Asks for it once.
+    pub(crate) fn try_once(&self, server: SocketAddr) -> Response {
+        ask(server, "POST /bookings", &self.fields(), self.body.as_bytes()).unwrap()
+    }
 }
 
 /// What clients were told, while it goes on.
@@ -90,17 +122,26 @@ impl Promises {
 
     /// Waits until so many more bookings, and an account and a file, were acknowledged.
     pub(crate) fn await_more(&self, servers: &Servers, bookings: usize) {
-        let count = || {
-            let accounts = self.accounts.lock().unwrap().len();
-            (self.bookings.lock().unwrap().len(), accounts, self.files.lock().unwrap().len())
-        };
-        let before = count();
+        let before = self.acknowledged();
         wait_until("more is acknowledged", || {
-            let now = count();
+            let now = self.acknowledged();
             now.0 >= before.0 + bookings
                 && (servers.accounts.is_empty() || now.1 > before.1)
                 && (servers.index.is_empty() || now.2 > before.2)
         });
+    }
+
+    /// How many bookings, accounts and files were acknowledged.
+    pub(crate) fn acknowledged(&self) -> (usize, usize, usize) {
+        let accounts = self.accounts.lock().unwrap().len();
+        (self.bookings.lock().unwrap().len(), accounts, self.files.lock().unwrap().len())
+    }
+
+    /// Checks that no request was acknowledged that was sent after `before` was: each client had then sent one at most.
+    pub(crate) fn stand_still_since(&self, before: (usize, usize, usize)) {
+        let now = self.acknowledged();
+        let still = now.0 <= before.0 + BOOKERS && now.1 <= before.1 + 1 && now.2 <= before.2 + 1;
+        assert!(still, "{before:?} were acknowledged, then {now:?}");
     }
 
     pub(crate) fn bookings(&self) -> BTreeSet<(i64, String)> {
@@ -119,18 +160,19 @@ impl Promises {
     fn book(&self, client: usize, servers: &[SocketAddr], rooms: &[i64]) {
         for n in (0..).take_while(|_| !self.over.load(SeqCst)) {
             let room = client.is_multiple_of(2).then(|| rooms[n % rooms.len()]);
-            let date = day(1 + (n / rooms.len()) as i32);
-            let key = format!("{client}-{n}");
-            let (name, aadhaar) = (format!("Guest {client}"), test_number(client));
-            let body = json!({"room": room, "date": date, "name": name, "aadhaar": aadhaar}).to_string();
-            let fields = format!("Idempotency-Key: {key}\r\n");
-            let answer = persist(servers, client, "POST /bookings", &fields, &body, &[201, 409]);
-            if answer.status == 201 {
-                let made = answer.json();
-                let made = (made["room"].as_i64().unwrap(), made["date"].as_str().unwrap().to_owned());
-                let before = self.bookings.lock().unwrap().insert(made.clone(), key);
-                assert_eq!(before, None, "{made:?} was promised twice");
-            }
+            self.settle(servers, Wish::new(client, n, room, 1 + (n / rooms.len()) as i32));
+        }
+    }
+
+    /// Asks for a booking until it is known whether it was made.
+    pub(crate) fn settle(&self, servers: &[SocketAddr], wish: Wish) {
+        let fields = wish.fields();
+        let answer = persist(servers, wish.guest, "POST /bookings", &fields, &wish.body, &[201, 409]);
+        if answer.status == 201 {
+            let made = answer.json();
+            let made = (made["room"].as_i64().unwrap(), made["date"].as_str().unwrap().to_owned());
+            let before = self.bookings.lock().unwrap().insert(made.clone(), wish.key);
+            assert_eq!(before, None, "{made:?} was promised twice");
         }
     }
 

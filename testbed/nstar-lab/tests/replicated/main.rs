@@ -3,8 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod clients;
+mod lost_packets;
+mod lost_standby;
+mod network;
 
-use std::{collections::BTreeSet, net::SocketAddr, path::Path, thread};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+};
 
 use database_server::DatabaseServer;
 use engine::Server;
@@ -22,8 +31,19 @@ const INDEX: &str = "nstar_index";
 /// How many bookings must be acknowledged after each fault.
 const MORE: usize = 15;
 
-fn addresses(servers: &[Server]) -> Vec<SocketAddr> {
-    servers.iter().map(Server::local_addr).collect()
+/// Those of booking, of accounts and of the index, which use the databases of these names.
+type Systems = [Vec<Server>; 3];
+
+fn reached(systems: &Systems) -> Servers {
+    let addresses = |servers: &Vec<Server>| servers.iter().map(Server::local_addr).collect();
+    let [booking, accounts, index] = systems.each_ref().map(addresses);
+    Servers { booking, accounts, index }
+}
+
+/// Lets one test at a time use Galera: on a busy machine, nodes take each other for lost.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tells when what happens, for whoever looks for the reason of a failure.
@@ -41,25 +61,40 @@ fn start(galera: &Galera, name: &str, make: impl Fn(Database) -> Server + Sync) 
     })
 }
 
-/// Each node is lost once while all systems are used: one is cut off from the other two, the others are killed.
-#[test]
-fn what_galera_acknowledged_outlives_the_loss_of_any_node_and_a_split() {
-    let Some(galera) = Galera::start() else { return };
+/// All systems on all nodes.
+fn start_on_nodes(galera: &Galera, folder: &Path) -> Systems {
     step("three nodes run");
     for name in [BOOKING, ACCOUNTS, INDEX] {
         galera.create(name).unwrap();
     }
-    let folder = tempfile::tempdir().unwrap();
-    let all = [
-        start(&galera, BOOKING, |database| booking(database, folder.path())),
-        start(&galera, ACCOUNTS, |database| accounts(database, folder.path())),
-        start(&galera, INDEX, index),
+    let systems = [
+        start(galera, BOOKING, |database| booking(database, folder)),
+        start(galera, ACCOUNTS, |database| accounts(database, folder)),
+        start(galera, INDEX, index),
     ];
     step("servers run");
-    let [booking, accounts, index] = &all.each_ref().map(|servers| addresses(servers));
-    nodes_that_change_the_same_row_take_turns(accounts, folder.path());
-    let (booking, accounts, index) = (booking.clone(), accounts.clone(), index.clone());
-    let (servers, promises) = (Servers { booking, accounts, index }, Promises::default());
+    systems
+}
+
+/// All systems on a server with a standby.
+fn start_on_pair(pair: &Pair, folder: &Path) -> Systems {
+    for name in [BOOKING, ACCOUNTS, INDEX] {
+        pair.primary().create(name).unwrap();
+    }
+    let booking = booking(pair.database(BOOKING), folder);
+    let accounts = accounts(pair.database(ACCOUNTS), folder);
+    [vec![booking], vec![accounts], vec![index(pair.database(INDEX))]]
+}
+
+/// Each node is lost once while all systems are used: one is cut off from the other two, the others are killed.
+#[test]
+fn what_galera_acknowledged_outlives_the_loss_of_any_node_and_a_split() {
+    let _turn = turn();
+    let Some(galera) = Galera::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let systems = start_on_nodes(&galera, folder.path());
+    let (servers, promises) = (reached(&systems), Promises::default());
+    nodes_that_change_the_same_row_take_turns(&servers.accounts, folder.path());
     promises.during(&servers, || {
         promises.await_more(&servers, MORE);
         step("a node is cut off");
@@ -77,13 +112,17 @@ fn what_galera_acknowledged_outlives_the_loss_of_any_node_and_a_split() {
         galera.nodes()[1].kill();
         promises.await_more(&servers, MORE);
     });
-    let left = [&galera.nodes()[0], &galera.nodes()[2]];
+    all_nodes_keep([&galera.nodes()[0], &galera.nodes()[2]], &promises);
+}
+
+/// Checks that each of these nodes keeps all promises, and that they hold the same.
+fn all_nodes_keep<const N: usize>(nodes: [&DatabaseServer; N], promises: &Promises) {
     step("all promises are looked at");
-    for node in left {
-        all_promises_are_kept(node, &promises);
+    for node in nodes {
+        all_promises_are_kept(node, promises);
     }
     let agree = |sql, database| {
-        let each: BTreeSet<_> = left.iter().map(|node| rows(node, sql, database)).collect();
+        let each: BTreeSet<_> = nodes.iter().map(|node| rows(node, sql, database)).collect();
         assert_eq!(each.len(), 1, "nodes differ in {database}");
     };
     agree("SELECT id, room, day, name, version, booked_at_us FROM bookings ORDER BY id", BOOKING);
@@ -122,17 +161,9 @@ fn the_part_of_one_refuses_changes(node: &DatabaseServer) {
 #[test]
 fn what_a_synchronous_standby_has_outlives_the_primary() {
     let Some(pair) = Pair::start() else { return };
-    for name in [BOOKING, ACCOUNTS, INDEX] {
-        pair.primary().create(name).unwrap();
-    }
     let folder = tempfile::tempdir().unwrap();
-    let all = [
-        booking(pair.database(BOOKING), folder.path()),
-        accounts(pair.database(ACCOUNTS), folder.path()),
-        index(pair.database(INDEX)),
-    ];
-    let [booking, accounts, index] = all.each_ref().map(|server| vec![server.local_addr()]);
-    let (servers, promises) = (Servers { booking, accounts, index }, Promises::default());
+    let systems = start_on_pair(&pair, folder.path());
+    let (servers, promises) = (reached(&systems), Promises::default());
     promises.during(&servers, || {
         promises.await_more(&servers, 2 * MORE);
         let standby = pair.standby().run("UPDATE rooms SET name = 'standby'", Some(BOOKING)).unwrap();
