@@ -1,6 +1,6 @@
 # Every command a contributor needs. `make test` is what CI runs.
 
-.PHONY: test lint setup build size bench bench-overflow sanitize sanitize-build fuzz truth truth-hosts predictions manual power-cuts kill-campaign packages packages-check container-check release reproducible supply-chain
+.PHONY: test lint setup build static size bench bench-overflow sanitize sanitize-build fuzz truth truth-hosts predictions manual power-cuts kill-campaign packages packages-check container-check release reproducible supply-chain
 
 # Format, lints, every test, and the sanitizer, with what the tests need installed first.
 test: setup
@@ -32,6 +32,10 @@ setup:
 
 build:
 	cargo build --release --locked
+
+# nstar alone as one small file that takes no library of the host it runs on, in target/static, and whether it is that. Minutes.
+static:
+	scripts/static
 
 # Manual pages and completions of both programs, and the terms of everything inside, in target/manual.
 manual:
@@ -104,8 +108,10 @@ truth: build
 truth-hosts: build
 	cargo build --release --locked -p truth
 	scripts/setup-truth
-	target/release/truth --hosts
-	target/release/truth --hosts --generators nats
+	trap 'exit 1' INT TERM; failed=0; \
+	target/release/truth --hosts || failed=1; \
+	target/release/truth --hosts --generators nats || failed=1; \
+	exit $$failed
 
 # The same servers changed, and how well `nstar predict` knew what they would do then (docs/predict.md), on a machine that does
 # nothing else. `make predictions CHANGES="--keep runs pool"` keeps the run files, and measures only changes of that name.

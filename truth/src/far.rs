@@ -37,8 +37,8 @@ const NAME: &str = "far";
 /// What a command begins with that sees no process but its own. Killing it kills what it started.
 const APART: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// The namespace of process numbers that the thread which opens it is in.
-const OWN_NUMBERS: &str = "/proc/thread-self/ns/pid";
+/// The PID namespace of the thread that opens it.
+const OWN_PID_NAMESPACE: &str = "/proc/thread-self/ns/pid";
 
 /// How servers that stand on another host are observed there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,8 +63,8 @@ pub(crate) struct Host {
     sshd: Process,
     network: Network,
     folder: TempDir,
-    /// The namespace of process numbers that its processes are born into, where that is its own.
-    numbers: Option<String>,
+    /// The file of its PID namespace, where it has one of its own.
+    pid_namespace: Option<String>,
 }
 
 impl Host {
@@ -79,7 +79,7 @@ impl Host {
     fn make_apart(name: &str, nstar: &Path) -> Result<Self, Trouble> {
         let [_, options @ ..] = APART;
         let mut host = Self::start(name, &options, nstar)?;
-        host.numbers = Some(format!("/proc/{}/ns/pid_for_children", host.sshd.id()));
+        host.pid_namespace = Some(format!("/proc/{}/ns/pid_for_children", host.sshd.id()));
         Ok(host)
     }
 
@@ -96,7 +96,7 @@ impl Host {
         let words = ssh::daemon(folder.path(), &sshd, name, apart);
         let mut sshd = network.within(|| Process::start(&words, folder.path(), &[]))?;
         sshd.wait_until(|| TcpStream::connect((address, ssh::PORT)).is_ok())?;
-        Ok(Self { sshd, network, folder, numbers: None })
+        Ok(Self { sshd, network, folder, pid_namespace: None })
     }
 
     /// By what it is reached.
@@ -111,12 +111,12 @@ impl Host {
 
     /// Does something there. What it starts runs there.
     pub(crate) fn within<T>(&self, work: impl FnOnce() -> Result<T, Trouble>) -> Result<T, Trouble> {
-        let Some(numbers) = &self.numbers else { return self.network.within(work) };
-        let files = [OWN_NUMBERS, numbers.as_str()];
+        let Some(pid_namespace) = &self.pid_namespace else { return self.network.within(work) };
+        let files = [OWN_PID_NAMESPACE, pid_namespace.as_str()];
         self.network.within(|| namespace::within(LinkNameSpaceType::ProcessID, files, work))
     }
 
-    /// Makes a way from here to an address with a port, which may be that of a namespace behind this host.
+    /// Adds a route from here to an address with a port, which may be that of a namespace behind this host.
     pub(crate) fn lead_to(&self, address: &str) -> Result<(), Trouble> {
         self.network.lead_to(address)
     }
@@ -134,8 +134,8 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // What waits for a namespace of process numbers to end heeds no other signal than the last.
-        if self.numbers.is_some() {
+        // While unshare waits for a PID namespace to end, SIGKILL alone ends it.
+        if self.pid_namespace.is_some() {
             self.network.clear();
         }
     }

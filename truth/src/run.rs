@@ -72,7 +72,7 @@ impl Servers {
         servers.complete(case)
     }
 
-    /// Those of no tier yet.
+    /// No servers yet: tiers are added from the back to the front.
     fn none() -> Result<Self, Trouble> {
         let folder = TempDir::new().map_err(Trouble::io("make a folder"))?;
         Ok(Self { url: String::new(), _neighbour: None, tiers: Vec::new(), folder })
@@ -88,7 +88,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Starts what runs beside all tiers, the front of which is called.
+    /// Starts what runs beside the tiers, once all of them run.
     fn complete(mut self, case: &Case) -> Result<Self, Trouble> {
         let Some(Address::Http(address)) = self.tiers.first().map(|(running, _)| &running.address) else {
             return Err(Trouble::Case(format!("the front of {} does not speak HTTP", case.name)));

@@ -51,16 +51,23 @@ fn makes_hosts_or_skip(test: &str, programs: &[&str]) -> bool {
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--uts", "--net", "--pid", "--fork", "--mount-proc", "true"]);
     let separates = unshare.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-    let has = |program: &str| {
-        ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|at| Path::new(at).join(program).exists())
-    };
-    let can = separates && ["ip", "ssh-keygen", "sshd"].into_iter().chain(programs.iter().copied()).all(has);
+    let mut needed = ["ip", "ssh-keygen", "sshd"].into_iter().chain(programs.iter().copied());
+    let can = separates && needed.all(is_installed);
     let needs = [&["root", "namespaces", "iproute2", "openssh-server"][..], programs].concat().join(", ");
     assert!(can || env::var_os("CI").is_none(), "{test} needs {needs}, and CI must have them");
     if !can {
         eprintln!("SKIPPED {test}: it needs {needs}; see scripts/setup-truth");
     }
     can
+}
+
+fn is_installed(program: &str) -> bool {
+    if program == PYMYSQL {
+        let mut python = Command::new("/usr/bin/python3");
+        let imported = python.args(["-c", "import pymysql"]).stderr(Stdio::null()).status();
+        return imported.is_ok_and(|status| status.success());
+    }
+    ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].iter().any(|at| Path::new(at).join(program).exists())
 }
 
 /// Namespaces and links of other hosts that a process has made and not removed.
@@ -122,8 +129,10 @@ fn is_only_on(host: &str, name: &str, run: &Value) {
     assert!(!hosts.is_empty() && hosts.iter().all(|on| *on == Some(host)), "{name}: {hosts:?}\n{run}");
 }
 
+/// The package of the library by which the tier in Python calls the database.
+const PYMYSQL: &str = "python3-pymysql";
 /// What has to be there for every case of the short form whose tiers stand on hosts of their own.
-const PROGRAMS: [&str; 3] = ["mariadbd", "nginx", "python3"];
+const PROGRAMS: [&str; 4] = ["mariadbd", "nginx", "python3", PYMYSQL];
 
 #[test]
 fn a_bottleneck_is_named_with_the_one_of_four_hosts_that_it_is_on() {
@@ -143,6 +152,24 @@ fn a_bottleneck_is_named_with_the_one_of_four_hosts_that_it_is_on() {
             is_only_on(host, name, &run);
         }
     }
+}
+
+/// What the hosts themselves need is hidden as well, and would be missed first if they were made first.
+#[test]
+fn a_bus_that_is_not_installed_is_missed_before_any_host_is_made() {
+    let test = "a_bus_that_is_not_installed_is_missed_before_any_host_is_made";
+    if !makes_hosts_or_skip(test, &[]) {
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_truth");
+    let without = "mount -t tmpfs none /usr/sbin && PATH=/nowhere && exec \"$@\"";
+    let output = Command::new("unshare")
+        .args(["--mount", "sh", "-c", without, "sh", program, "back-lock"])
+        .args(["--hosts", "--generators", "nats", "--nstar", program])
+        .output()
+        .expect("unshare runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("back-lock: nats-server is not installed"), "{said}");
 }
 
 /// The processes in a namespace.

@@ -45,7 +45,7 @@ pub(crate) struct OwnProgram {
 }
 
 impl OwnProgram {
-    /// Reads it, unless it is there already.
+    /// Returns the copy that others use at this time, or else makes it.
     pub(crate) fn get() -> io::Result<Arc<Self>> {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = shared.upgrade() {
@@ -56,7 +56,7 @@ impl OwnProgram {
         Ok(program)
     }
 
-    /// What it takes to run a program: all of it, where that is not known.
+    /// Copies what it takes to run a program, and all of it where that is not known.
     fn of(program: &File) -> io::Result<Self> {
         let (mut begin, all) = (vec![0; BEGIN_BYTES], program.metadata()?.len());
         let read = program.read_at(&mut begin, 0)?;
@@ -72,7 +72,7 @@ impl OwnProgram {
         Ok(Self { file, bytes })
     }
 
-    /// It from its beginning, whoever else reads it.
+    /// Opens it at its beginning, wherever others have read to.
     pub(crate) fn open(&self) -> io::Result<File> {
         File::open(self.path())
     }
@@ -82,7 +82,7 @@ impl OwnProgram {
     }
 }
 
-/// An empty file in memory. Where the system forbids those that could be run, it is one that cannot: it is only read.
+/// Makes an empty file in memory. Where the system forbids those that can be executed, it makes one that cannot: it is only read.
 fn in_memory() -> io::Result<File> {
     let forbidden = |_| memfd_create("nstar", MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL);
     Ok(memfd_create("nstar", MemfdFlags::CLOEXEC).or_else(forbidden)?.into())

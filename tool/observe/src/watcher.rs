@@ -50,7 +50,7 @@ const TRACK_PERIOD: Duration = Duration::from_secs(1);
 /// together have more than 1 024. The watcher's own thread, `nstar-observe`, is one of the generator's. Once a second, or less
 /// often with thousands of connections, the topology is searched for new processes: workers, children, and tiers reached by
 /// connections that were not open before. Where a process that listens has gone, what takes its place is searched for at once,
-/// and then after twice as long each time.
+/// and then after twice as long each time, also where that goes soon again.
 ///
 /// Keeps about 4 000 samples, fewer where each has hundreds of threads, and those at the borders of measurements besides. Each
 /// time there are more, drops every second one and doubles the period.
@@ -352,10 +352,14 @@ struct Due {
     looks: u32,
     /// When the last search began.
     searched_us: u64,
+    /// The time from there to the next search by what it cost.
+    period_us: u64,
     /// The processes that listened and had gone at the last sample.
     gone: BTreeSet<Pid>,
     /// How long after the last search to search again while they are gone.
     again_us: u64,
+    /// A search at this time or later shows that those that listen stay.
+    settled_us: u64,
 }
 
 impl Due {
@@ -374,15 +378,21 @@ impl Due {
     /// Notes when a search began, and when the next is due by what it cost.
     fn searched(&mut self, began_us: u64, next_us: u64) {
         (self.searched_us, self.track_at_us) = (began_us, next_us);
+        self.period_us = next_us.saturating_sub(began_us);
         self.again_us = self.again_us.saturating_mul(2);
     }
 
     /// Brings the next search forward while processes that listened are gone, whatever a search costs: a second after the last
     /// one, then after twice as long each time. So what takes their place is found about as long after it came as they were
-    /// away, and those that never come back cost a few searches.
+    /// away, and those that never come back cost a few searches. The time begins anew at a second only where nothing went
+    /// during a whole period before: with servers that end as soon as they are found, each search would come a second after
+    /// the last.
     fn hasten_search(&mut self, gone: BTreeSet<Pid>) {
         if !gone.is_subset(&self.gone) {
-            self.again_us = micros(TRACK_PERIOD);
+            if self.searched_us >= self.settled_us {
+                self.again_us = micros(TRACK_PERIOD);
+            }
+            self.settled_us = self.searched_us.saturating_add(self.period_us.saturating_mul(2));
         }
         if !gone.is_empty() {
             self.track_at_us = self.track_at_us.min(self.searched_us.saturating_add(self.again_us));
@@ -495,7 +505,29 @@ mod tests {
         }
         due.hasten_search(gone());
         assert_eq!(due.track_at_us, 68_000_000 + minute_us, "it does not come back");
+        due.searched(128_000_000, 128_000_000 + minute_us);
         due.hasten_search(BTreeSet::from([7, 8]));
-        assert_eq!(due.track_at_us, 69_000_000, "another has gone");
+        assert_eq!(due.track_at_us, 129_000_000, "another has gone");
+    }
+
+    #[test]
+    fn servers_that_each_go_soon_after_they_were_found_are_searched_for_after_twice_as_long_each_time() {
+        let minute_us = 60_000_000;
+        let mut due = Due::default();
+        due.searched(0, minute_us);
+        let mut gone = BTreeSet::new();
+        for (pid, expected_us) in (1..).zip([1, 3, 7, 15, 31, 63, 123, 183].map(|at_s| at_s * 1_000_000)) {
+            gone.insert(pid);
+            due.hasten_search(gone.clone());
+            assert_eq!(due.track_at_us, expected_us, "{pid}");
+            due.searched(expected_us, expected_us + minute_us);
+            due.hasten_search(gone.clone());
+        }
+        // The last one stays for a minute.
+        due.searched(243_000_000, 243_000_000 + minute_us);
+        due.hasten_search(gone.clone());
+        gone.insert(9);
+        due.hasten_search(gone);
+        assert_eq!(due.track_at_us, 244_000_000);
     }
 }

@@ -79,19 +79,20 @@ impl Hosts {
         if case.tiers.len() != TIERS.len() {
             return Err(Trouble::Case(format!("{} does not have a tier for each host", case.name)));
         }
+        let nats = match generators {
+            Generators::Here => None,
+            Generators::Nats => Some(find("nats-server", "nats-server")?),
+        };
         let folder = TempDir::new().map_err(Trouble::io("make a folder"))?;
         let quota = case.generator_quota.map(limited).transpose()?;
         let tiers = hosts(&TIERS, nstar)?;
         let links = links(case, &tiers)?;
-        let others = match generators {
-            Generators::Here => Vec::new(),
-            Generators::Nats => hosts(&GENERATORS, nstar)?,
-        };
+        let others = if nats.is_some() { hosts(&GENERATORS, nstar)? } else { Vec::new() };
         let known: Vec<_> = tiers.iter().chain(&others).map(Host::known).collect();
         ssh::lay_out_client(folder.path(), &known)?;
-        let fleet = match (tiers.first(), links.first()) {
-            (Some(front), Some(link)) if !others.is_empty() => {
-                Some(Fleet::join(others, (front, link.address()), folder.path())?)
+        let fleet = match (nats, tiers.first(), links.first()) {
+            (Some(nats), Some(front), Some(link)) => {
+                Some(Fleet::join(nats, others, (front, link.address()), folder.path())?)
             }
             _ => None,
         };
@@ -139,7 +140,7 @@ impl Hosts {
     }
 }
 
-/// A word as a shell reads it. None of those used here holds a quote.
+/// A word as a shell reads it. None of those used here holds a single quote.
 fn quoted(word: &str) -> String {
     if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
 }
@@ -169,10 +170,14 @@ fn links(case: &Case, hosts: &[Host]) -> Result<Vec<Link>, Trouble> {
 }
 
 impl Fleet {
-    /// Has hosts join a fleet, and reach the front at its address over links of their own. The bus listens at the near end of
-    /// the first one's link, so that nobody beyond this machine reaches it.
-    fn join(hosts: Vec<Host>, front: (&Host, Ipv4Addr), client: &Path) -> Result<Self, Trouble> {
-        let nats = find("nats-server", "nats-server")?;
+    /// Has hosts join a fleet, and reach the front at its address over links of their own. The bus, run by this program, listens
+    /// at the near end of the first one's link, so that nobody beyond this machine reaches it.
+    fn join(
+        nats: String,
+        hosts: Vec<Host>,
+        front: (&Host, Ipv4Addr),
+        client: &Path,
+    ) -> Result<Self, Trouble> {
         let Some(meet) = hosts.first().map(|host| host.network.outside()) else {
             return Err(Trouble::Case("there is nobody to join a fleet".into()));
         };
@@ -187,14 +192,14 @@ impl Fleet {
     }
 }
 
-/// Links generators to the front, and makes the ways to it and to the bus.
+/// Links generators to the front, and adds their routes to it and to the bus.
 fn lead(hosts: &[Host], front: (&Host, Ipv4Addr), bus: Ipv4Addr) -> Result<Vec<Link>, Trouble> {
     let mut links = Vec::new();
     for (number, host) in hosts.iter().enumerate() {
         let link = Link::make(Some(&host.network), &front.0.network, &format!("eth{}", number + 1))?;
-        host.network.lead_from(front.1, link.address())?;
+        host.network.add_route(front.1, link.address())?;
         if host.network.outside() != bus {
-            host.network.lead_from(bus, host.network.outside())?;
+            host.network.add_route(bus, host.network.outside())?;
         }
         links.push(link);
     }

@@ -24,7 +24,7 @@ use crate::{
 static NETWORKS: AtomicU32 = AtomicU32::new(0);
 
 /// Networks that one process makes before they can meet those of the next one.
-const APART: u32 = 64;
+const NETWORKS_PER_PROCESS: u32 = 64;
 /// Networks of four addresses each in 198.19.0.0/16.
 const COUNT: u32 = 1 << 14;
 
@@ -54,7 +54,7 @@ impl Network {
         let [outside, address] = ends(process, number);
         // Dropped where a step fails, it takes back those before.
         let network = Self { name: name(process, number), outside, address };
-        take(&steps(&network.name, [outside, address]))?;
+        run_all(&steps(&network.name, [outside, address]))?;
         Ok(network)
     }
 
@@ -74,12 +74,12 @@ impl Network {
         namespace::within(LinkNameSpaceType::Network, [OWN_NAMESPACE, &other], work)
     }
 
-    /// Makes a way from it to an address, by way of one that it has a link to.
-    pub(super) fn lead_from(&self, to: Ipv4Addr, by_way_of: Ipv4Addr) -> Result<(), Trouble> {
-        take(&[format!("ip -n {} route add {to}/32 via {by_way_of}", self.name)])
+    /// Adds a route from it to an address, through one that it has a link to.
+    pub(super) fn add_route(&self, to: Ipv4Addr, via: Ipv4Addr) -> Result<(), Trouble> {
+        run_all(&[format!("ip -n {} route add {to}/32 via {via}", self.name)])
     }
 
-    /// Makes a way from outside to an address with a port, where that is in a namespace behind this one.
+    /// Adds a route from outside to an address with a port, where that is in a namespace behind this one.
     pub(super) fn lead_to(&self, address: &str) -> Result<(), Trouble> {
         let (behind, own) = (address.split(':').next().unwrap_or(address), self.address.to_string());
         if behind == own {
@@ -134,7 +134,7 @@ impl Link {
         let caller = caller.map(|caller| caller.name.as_str());
         // Dropped where a step fails, it takes back those before.
         let link = Self { called: called.name.clone(), interface: interface.to_owned(), address: ends[1] };
-        take(&Joined { outside: &outside, within: &called.name, interface }.steps(caller, ends))?;
+        run_all(&Joined { outside: &outside, within: &called.name, interface }.steps(caller, ends))?;
         Ok(link)
     }
 
@@ -173,13 +173,13 @@ fn near_end(name: &str) -> String {
 /// The addresses of both ends of a link, the one outside first. They are of the range for tests between networks
 /// (RFC 2544), of whose other half the places of tiers take theirs.
 fn ends(process: u32, number: u32) -> [Ipv4Addr; 2] {
-    let network = process.wrapping_mul(APART).wrapping_add(number) % COUNT;
+    let network = process.wrapping_mul(NETWORKS_PER_PROCESS).wrapping_add(number) % COUNT;
     let first = u32::from(Ipv4Addr::new(198, 19, 0, 0)) + 4 * network;
     [Ipv4Addr::from(first + 1), Ipv4Addr::from(first + 2)]
 }
 
 /// Carries out commands whose words hold no blanks.
-fn take(steps: &[String]) -> Result<(), Trouble> {
+fn run_all(steps: &[String]) -> Result<(), Trouble> {
     steps.iter().try_for_each(|step| run(&step.split(' ').collect::<Vec<_>>()))
 }
 
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn networks_side_by_side_share_no_address() {
-        let of = |process| (0..APART).map(move |number| ends(process, number));
+        let of = |process| (0..NETWORKS_PER_PROCESS).map(move |number| ends(process, number));
         // Networks of the second process begin again at the first addresses.
         let all: Vec<_> = [255, 256].into_iter().flat_map(of).collect();
         for [near, far] in &all {

@@ -30,7 +30,7 @@ const BEGIN: &str = "mount --bind \"$0\" /proc/sys/kernel/random/boot_id && { te
 /// A host that is reached by ssh: its address, and the folder with its keys.
 pub(super) type Known<'a> = (Ipv4Addr, &'a Path);
 
-/// What a command begins with that is killed with the thread that started it: unshare heeds nothing else while it waits.
+/// What a command begins with that is killed with the thread that started it: while unshare waits, SIGKILL alone ends it.
 const KILLED: [&str; 4] = ["setpriv", "--pdeathsig", "KILL", "--"];
 
 /// The command that runs sshd on a host of this name, with the files that are laid out in a folder, and with these

@@ -57,7 +57,8 @@ impl OwnUse {
         Self { link: self.link.and_then(OwnLink::believed), quota: self.quota.filter(is_quota) }
     }
 
-    /// Of each what was fuller.
+    /// Of each what was fuller. A link that ever carried more than its limit stays the fullest, so that whoever reads it can
+    /// tell that this limit is made up, and that no other period shows it to be full.
     pub(crate) fn fuller(self, other: Self) -> Self {
         let link = self.link.into_iter().chain(other.link);
         let quota = self.quota.into_iter().chain(other.quota);
@@ -87,6 +88,12 @@ mod tests {
     fn the_fullest_of_each_is_kept() {
         let fullest = OwnUse::default().fuller(own(9e8, 0.1)).fuller(own(1e8, 0.4)).fuller(OwnUse::default());
         assert_eq!(fullest, own(9e8, 0.4));
+    }
+
+    #[test]
+    fn a_link_that_once_carried_more_than_its_limit_is_not_full_in_other_periods() {
+        let fullest = own(9.5e8, 0.1).fuller(own(2e9, 0.1)).fuller(own(9.9e8, 0.1));
+        assert_eq!(fullest, own(2e9, 0.1));
     }
 
     #[test]

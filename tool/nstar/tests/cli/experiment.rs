@@ -89,7 +89,8 @@ pub(super) fn left_running(place: &Place) -> Vec<String> {
     commands.filter(|words| words.contains(&folder)).collect()
 }
 
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
+/// Waits until something holds; fails with what is said where it never does.
+pub(super) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "{what}");

@@ -110,7 +110,9 @@ fn is_of_quota(left_alone: &LeftAlone, of: &Confirmation) -> bool {
 
 fn why(left_alone: LeftAloneReason) -> &'static str {
     match left_alone {
-        LeftAloneReason::OtherUser => "it belongs to another user (run nstar as that user)",
+        LeftAloneReason::OtherUser => {
+            "it belongs to another user (run nstar as that user, with sudo if a CPU quota has to be lowered)"
+        }
         LeftAloneReason::Debugged => "a debugger holds it",
         LeftAloneReason::Stopped => "somebody has stopped it already",
         LeftAloneReason::Foreground => {
@@ -188,7 +190,7 @@ mod tests {
             "Tested by experiment, and confirmed: throughput follows the speed of back (pid 7). With 16 users, stopping back \
              (pid 7) for 10 % of the time cost 0.98 of that in throughput (95 % interval 0.93 to 1.03), and stopping front (pid 7) \
              for 10 % of the time cost 0.02 of that in throughput (95 % interval -0.03 to 0.07). postgres (pid 7) was not slowed: \
-             it belongs to another user (run nstar as that user)."
+             it belongs to another user (run nstar as that user, with sudo if a CPU quota has to be lowered)."
         );
     }
 
@@ -243,6 +245,16 @@ mod tests {
         let told = confirmation(&tested);
         let expected = "The CPU quota of back (pid 7) was not lowered: the system did not let nstar do so.";
         assert!(told.ends_with(expected), "{told}");
+    }
+
+    /// Who is that user may stop the processes; their quota takes root as well.
+    #[test]
+    fn what_to_run_as_another_user_is_told_with_what_a_lower_quota_takes_besides() {
+        let reason = LeftAloneReason::OtherUser;
+        let left_alone = vec![LeftAlone { tier: tier("back").into(), reason }];
+        let told = confirmation(&Confirmation { left_alone, ..Confirmation::default() });
+        let advice = "(run nstar as that user, with sudo if a CPU quota has to be lowered).";
+        assert!(told.ends_with(advice), "{told}");
     }
 
     #[test]

@@ -196,7 +196,7 @@ pub(crate) fn agent(host: &str, trouble: &AgentTrouble) -> String {
 /// What was taken for the server by its port alone, as a part of a sentence.
 pub(super) fn by_port(address: SocketAddr, at: SocketAddr) -> String {
     let why = if address.ip().to_canonical().is_loopback() {
-        format!("{address} is every host itself")
+        format!("every host has its own {address}")
     } else {
         format!("nothing there listens at {address}")
     };
@@ -290,7 +290,7 @@ mod tests {
     fn loopback_is_told_as_what_every_host_has_however_it_is_written() {
         for text in ["127.0.0.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
             let address: SocketAddr = text.parse().expect("an address");
-            assert!(by_port(address, address).ends_with("is every host itself"), "{text}");
+            assert!(by_port(address, address).contains(": every host has its own "), "{text}");
         }
     }
 }

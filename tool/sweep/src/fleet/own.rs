@@ -6,7 +6,7 @@ use analysis::run::GeneratorTrouble;
 /// A link that carries this share of what it can is full.
 const FULL: f64 = 0.90;
 
-/// One that carries more than it can has a limit that is not real.
+/// One that ever carried more than it can has a limit that is not real: virtual devices state made-up speeds.
 const IMPOSSIBLE: f64 = 1.1;
 
 /// A quota that stops the generator in this share of its periods holds up more than bursts.

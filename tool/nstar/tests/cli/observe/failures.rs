@@ -6,14 +6,15 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
 };
 
 use serde_json::Value;
 
 use super::warnings;
-use crate::common::support::{PATIENCE, Place, Server, free_port, tool_program};
+use crate::{
+    common::support::{Place, Server, free_port, tool_program},
+    experiment::wait_until,
+};
 
 /// Runs the agent that its second argument names, and after two seconds does what the first says.
 const TURNS: &str = r#"
@@ -101,15 +102,6 @@ fn a_command_that_cannot_be_an_agent_fails_before_the_load_with_what_it_said() {
     let other = observe("echo nstar-agent 0.0.9 protocol 0").exits(1);
     other.complains("0.0.9 (protocol 0)").complains(env!("CARGO_PKG_VERSION"));
     observe("true").exits(1).complains("ended with exit code 0");
-}
-
-/// Waits until something is so.
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-        thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// A shell script that notes the number of its process in a file, and says nothing more.
