@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     env, fs,
+    io::{self, Write},
     path::PathBuf,
     process::ExitCode,
     sync::{
@@ -135,7 +136,9 @@ fn suite(options: &Options) -> Result<bool, Trouble> {
     }
     let cases = wanted(options)?;
     if options.list {
-        cases.iter().for_each(|case| println!("{:<34} {:<24} {}", case.name, case.stacks(), case.shows));
+        let line = |case: &Case| format!("{:<34} {:<24} {}\n", case.name, case.stacks(), case.shows);
+        // Who reads only the first lines closes the pipe, which is no fault.
+        let _ = io::stdout().write_all(cases.iter().map(line).collect::<String>().as_bytes());
         return Ok(true);
     }
     let stop = signals()?;

@@ -16,7 +16,7 @@ use crate::link::{ANSWER_PATIENCE, Link};
 use crate::open::Ended;
 use crate::patience::Patience;
 use crate::protocol::{self, About, Begin, Command, FRAME_BYTES_MAX, OwnUse, Prepare, Prepared, Started};
-use crate::serve;
+use crate::serve::about;
 use crate::ssh::BySsh;
 use crate::trouble::StartError;
 
@@ -68,7 +68,7 @@ impl RemoteGenerator {
     /// If the load is too large to be sent.
     pub fn prepare(&self, plan: &Plan, threads: Option<u32>) -> Result<(), TooLarge> {
         // Beside this process it is watched from here.
-        let watch = !self.about().is_beside(&serve::about());
+        let watch = !self.about().is_beside(&about());
         let command = Command::Prepare(Box::new(Prepare { plan: plan.clone(), threads, watch }));
         protocol::command(&command).map_err(|bytes| TooLarge { bytes })?;
         self.link.stream.ask(command);

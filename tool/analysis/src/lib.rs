@@ -20,6 +20,6 @@ pub mod run;
 pub mod search;
 pub mod statistics;
 pub mod tell_apart;
-mod thresholds;
+pub mod thresholds;
 pub mod ticks;
 pub mod verdict;

@@ -27,9 +27,12 @@ pub(crate) const LOW: f64 = 0.70;
 /// Busy at least this share on the plateau is full. Where the plateau begins, a queueing resource is as busy as the
 /// throughput is near its maximum, by the utilisation law (U = X D); five points are left for samples that do not line up
 /// with the step.
-pub(crate) const FULL: f64 = 0.90;
+pub const FULL: f64 = 0.90;
 
 const _: () = assert!(FULL < SATURATED);
+
+/// A link whose traffic ever exceeded its stated speed by this factor has no such limit: virtual devices state made-up speeds.
+pub const IMPOSSIBLE_RATE: f64 = 1.1;
 
 /// Shared processors this busy are full, and those less busy had room for everybody. Higher than for one group's own use:
 /// part of what keeps them busy may be work that would have waited.
@@ -44,7 +47,7 @@ pub(crate) const RIVAL_WITHIN: f64 = 0.07;
 pub(crate) const NOT_BUSY: f64 = 0.80;
 
 /// Processes stopped by their CPU quota in fewer periods than this were stopped by bursts, not by lack of CPU time.
-pub(crate) const THROTTLED: f64 = 0.10;
+pub const THROTTLED: f64 = 0.10;
 
 /// Cores of unwatched work that follows the load: with this much of it, idle watched resources prove nothing.
 pub(crate) const UNWATCHED: f64 = 0.15;

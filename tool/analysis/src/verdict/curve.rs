@@ -8,7 +8,7 @@ use crate::run::{DatabaseTrouble, Processes, Step, TimesCompared, nearest};
 use crate::search::growth::Growth;
 use crate::statistics::NORMAL_95;
 use crate::tell_apart::Trial;
-use crate::thresholds::{FULL, LOW, PLATEAU};
+use crate::thresholds::{FULL, IMPOSSIBLE_RATE, LOW, PLATEAU};
 
 /// A resource that did this share of its plateau work when throughput was low does not follow the load: it is a
 /// polling loop, or somebody else's work.
@@ -16,10 +16,6 @@ const FOLLOWS_SHARE: f64 = 0.90;
 
 /// So many times N* is more than it, whatever its interval.
 const CLEARLY_BEYOND: f64 = 1.5;
-
-/// A link whose traffic ever exceeded its stated speed by this factor has no such limit: virtual
-/// devices state made-up speeds.
-const IMPOSSIBLE_RATE: f64 = 1.1;
 
 /// The standard error of a maximum that no interval is known of.
 const MAXIMUM_UNKNOWN: f64 = 0.05;

@@ -2,19 +2,11 @@
 
 use agent::protocol::{OwnLink, OwnQuota, OwnUse};
 use analysis::run::GeneratorTrouble;
-
-/// A link that carries this share of what it can is full.
-const FULL: f64 = 0.90;
-
-/// One that ever carried more than it can has a limit that is not real: virtual devices state made-up speeds.
-const IMPOSSIBLE: f64 = 1.1;
-
-/// A quota that stops the generator in this share of its periods holds up more than bursts.
-const THROTTLED: f64 = 0.10;
+use analysis::thresholds::{FULL, IMPOSSIBLE_RATE, THROTTLED};
 
 /// What to tell of what its host gave a generator.
 pub(super) fn troubles(OwnUse { link, quota }: OwnUse) -> Vec<GeneratorTrouble> {
-    let is_full = |link: &OwnLink| (FULL..=IMPOSSIBLE).contains(&link.share());
+    let is_full = |link: &OwnLink| (FULL..=IMPOSSIBLE_RATE).contains(&link.share());
     let link = link.filter(is_full).map(|OwnLink { name, used_bits_per_s, limit_bits_per_s }| {
         GeneratorTrouble::LinkFull { link: name, used_bits_per_s, limit_bits_per_s }
     });

@@ -118,12 +118,14 @@ fn six_peers_that_know_all_others_find_all_files_by_asking_one_and_forget_who_di
         }
     }
     let counted =
-        || ask(&peers[3].at, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        |peer: &Peer| ask(&peer.at, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     // Who renews late on a busy machine is forgotten for a moment.
-    eventually("all others are known", || counted().contains("dht_peers 5"));
-    let counted = counted();
-    assert!(counted.contains("dht_lookups_total 0"), "{counted}");
-    assert!(counted.contains("dht_searches_total{answered=\"asked\"}"), "{counted}");
+    eventually("all others are known", || counted(&peers[3]).contains("dht_peers 5"));
+    let of_one = counted(&peers[3]);
+    assert!(of_one.contains("dht_lookups_total 0"), "{of_one}");
+    // One of them may happen to keep all that it was asked for.
+    let of_all: String = peers.iter().map(counted).collect();
+    assert!(of_all.contains("dht_searches_total{answered=\"asked\"}"), "{of_all}");
 
     let dead = peers.remove(5);
     dead.running.signal("KILL");
