@@ -7,7 +7,11 @@ mod cases;
 mod programs;
 mod tools;
 
-use std::{env, process::ExitCode};
+use std::{
+    env,
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use cases::Measure;
 use tools::{
@@ -54,7 +58,9 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options> {
 
 fn run(options: &Options) -> Result<()> {
     if options.list {
-        cases::ALL.iter().for_each(|case| println!("{:<14} {}", case.name, case.title));
+        let line = |case: &cases::Case| format!("{:<14} {}\n", case.name, case.title);
+        // Who reads only the first lines closes the pipe, which is no fault.
+        let _ = io::stdout().write_all(cases::ALL.iter().map(line).collect::<String>().as_bytes());
         return Ok(());
     }
     let workspace = Workspace::new()?;
