@@ -16,6 +16,7 @@ mod ratio;
 mod seen;
 mod settled;
 mod shape;
+mod tier;
 mod users;
 
 use schemars::JsonSchema;
@@ -26,7 +27,7 @@ pub use blocks::ROUNDS_MIN;
 pub use by_round::{PercentileByRound, TierByRound};
 pub use claims::{Claim, Requirement, Trend, checked};
 pub use entry::{Finished, entry};
-pub(crate) use entry::{cpu_us_per_request, is_lower_bound, is_sweep, is_tier, limit};
+pub(crate) use entry::{is_lower_bound, is_sweep, limit};
 pub use findings::{LittleFinding, OrderFinding, PublishedLittle, Tested};
 pub use left_out::{Ending, LeftOut, LeftOutCause, ReadySign};
 pub use order::{StillOpen, order, still_open};
@@ -34,6 +35,8 @@ pub use quantity::Quantity;
 pub use seen::{Case, Open, PairCount, Seen};
 pub use settled::{has_settled, show_the_same};
 pub use shape::{Beside, Course, Gap, beside};
+pub use tier::Tier;
+pub(crate) use tier::{cpu_us_per_request, is_tier, several_tiers};
 pub(crate) use users::by_users;
 pub use users::{AtUsers, PublishedPoint, all_users, little, published_little};
 

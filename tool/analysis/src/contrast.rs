@@ -19,10 +19,11 @@ pub use caution::Caution;
 pub(crate) use difference::Settings;
 pub use difference::{Aspect, Difference, Setting};
 pub use estimate::{Basis, Bound};
-pub use figure::{Figure, Tier};
+pub use figure::Figure;
 pub use gate::{Gate, GateFinding, GateVerdict, Limit};
 pub use side::{Given, Point, Side, Variant, VariantError};
 
+pub use crate::comparison::Tier;
 use crate::comparison::{AtUsers, Entry};
 use claim::claim;
 use estimate::{Pairing, Samples, estimate};

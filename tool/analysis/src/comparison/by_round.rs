@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Finished, by_round, is_tier};
-use crate::run::{HostName, PERCENTILES, Resource, Run};
+use super::entry::{Finished, by_round};
+use super::tier::{Tier, several_tiers};
+use crate::run::{HostName, PERCENTILES, Run};
 
 /// A percentile of response times, round by round.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,38 +43,14 @@ pub(super) fn percentiles(rounds: u32, runs: &[&Finished]) -> Vec<PercentileByRo
     each.filter(|one| one.response_time_us.iter().any(Option::is_some)).collect()
 }
 
-/// Every tier, in the order of their names; none where there is one alone, which costs what all do. What a request costs does not
-/// depend on whether throughput could grow, so every run counts.
+/// Every tier, in the order of their names; none where there is one alone. What a request costs does not depend on whether
+/// throughput could grow, so every run counts.
 pub(super) fn tiers(rounds: u32, runs: &[Finished]) -> Vec<TierByRound> {
     let runs: Vec<&Finished> = runs.iter().collect();
-    let steps = runs.iter().filter_map(|finished| finished.run.verdict_step());
-    let mut all: Vec<Place<'_>> = steps.flat_map(|step| step.resources.iter().filter_map(place)).collect();
-    all.sort_unstable();
-    all.dedup();
-    if all.len() < 2 {
-        return Vec::new();
-    }
-    let of = |tier: &Place<'_>| TierByRound {
-        name: tier.0.to_owned(),
-        on: tier.1.map(str::to_owned),
-        cpu_us_per_request: by_round(rounds, &runs, |run| cpu_us_per_request(run, tier)),
+    let all = several_tiers(runs.iter().filter_map(|finished| finished.run.verdict_step()));
+    let of = |tier: Tier| {
+        let cpu = |run: &Run| tier.cpu_us_per_request(run.verdict_step()?);
+        TierByRound { cpu_us_per_request: by_round(rounds, &runs, cpu), name: tier.name, on: tier.on }
     };
-    all.iter().map(of).collect()
-}
-
-/// The name of a tier, and its host.
-type Place<'a> = (&'a str, Option<&'a str>);
-
-/// The tier whose processor time a resource is.
-fn place(resource: &Resource) -> Option<Place<'_>> {
-    let of = resource.identity.as_ref().filter(|_| is_tier(resource))?.processes()?;
-    Some((of.name.as_str(), of.on.as_deref()))
-}
-
-fn cpu_us_per_request(run: &Run, tier: &Place<'_>) -> Option<f64> {
-    let step = run.verdict_step()?;
-    let own = step.resources.iter().filter(|resource| place(resource).as_ref() == Some(tier));
-    let used: Vec<f64> = own.map(|resource| resource.used).collect();
-    let known = !used.is_empty() && step.throughput_per_s > 0.0;
-    known.then(|| used.iter().sum::<f64>() / step.throughput_per_s * 1e6)
+    all.into_iter().map(of).collect()
 }

@@ -3,12 +3,12 @@
 use std::{cmp::Ordering, mem::discriminant};
 
 use super::by_round::{percentiles, tiers};
+use super::tier::{cpu_us_per_request, is_host, is_tier};
 use super::users::by_users;
 use super::{Entry, Limit};
 use crate::confirmation::carry;
 use crate::run::{
-    Cause, Confirmation, Doubt, Identity, Profile, Resource, ResourceKind, Run, Step, Unit, Warning,
-    WarningKind, Words,
+    Cause, Confirmation, Doubt, Profile, Resource, ResourceKind, Run, Warning, WarningKind, Words,
 };
 use crate::statistics::NORMAL_95;
 use crate::statistics::pooling::{Between, Estimate, pooled};
@@ -205,23 +205,6 @@ fn not_as_asked(run: &Run, runs: &[Finished]) -> Vec<Doubt> {
     warnings.map(|warning| Doubt::Warned { warning: warning.cause.clone() }).collect()
 }
 
-fn is_host(resource: &Resource) -> bool {
-    matches!(resource.identity, Some(Identity::Host { .. }))
-}
-
-/// Whether it is the processor time of the server or of a tier behind it.
-pub(crate) fn is_tier(resource: &Resource) -> bool {
-    resource.kind == ResourceKind::Cpu && resource.unit == Unit::Cores && !is_host(resource)
-}
-
-/// CPU time of all watched tiers per completed request, by the utilisation law: U = X D.
-pub(crate) fn cpu_us_per_request(step: &Step) -> Option<f64> {
-    let tiers = step.resources.iter().filter(|resource| is_tier(resource));
-    let tiers: Vec<f64> = tiers.map(|resource| resource.used).collect();
-    let known = !tiers.is_empty() && step.throughput_per_s > 0.0;
-    known.then(|| tiers.iter().sum::<f64>() / step.throughput_per_s * 1e6)
-}
-
 fn completed(run: &Run) -> u64 {
     run.steps.iter().map(|step| step.completed).sum()
 }
@@ -275,7 +258,9 @@ mod tests {
     use super::super::{Claim, Comparison, Quantity, Requirement, Trend, Workload, checked};
     use super::*;
     use crate::conclude::{Context, Provenance, conclude};
-    use crate::run::{ConfirmationAnswer, Explanation, Probability, Processes, SlowedTier, TellApart};
+    use crate::run::{
+        ConfirmationAnswer, Explanation, Identity, Probability, Processes, SlowedTier, Step, TellApart, Unit,
+    };
     use crate::ticks::ErrorKind;
 
     /// A load of 100 users at 500 requests per second, beside others that use so many cores of two.

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::estimate::{Sample, Samples};
 use super::side::Given;
-use crate::comparison::{Entry, cpu_us_per_request, is_lower_bound, is_tier};
-use crate::run::{Demand, HostName, Identity, PERCENTILES, Resource, Run, Step};
+use crate::comparison::{Entry, Tier, cpu_us_per_request, is_lower_bound, several_tiers};
+use crate::run::{Demand, Identity, PERCENTILES, Run, Step};
 use crate::statistics::mean::mean;
 
 /// A figure of a run.
@@ -32,16 +32,6 @@ pub enum Figure {
         /// The tier.
         tier: Tier,
     },
-}
-
-/// The processes of one name, in any run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct Tier {
-    /// The kernel's name of them.
-    pub name: String,
-    /// The host, or the container, that they run on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on: HostName,
 }
 
 impl Figure {
@@ -83,10 +73,8 @@ pub(super) fn of_runs(runs: &[Given], at_users: Option<u32>) -> Vec<(Figure, Sam
     }));
     let cpu = |step: &Step| Sample::of(cpu_us_per_request(step)?, None);
     all.push((Figure::CpuPerRequest, of_steps(&cpu)));
-    let tiers = tiers(steps.iter().flatten());
-    // One tier costs what all of them do.
-    all.extend(tiers.into_iter().filter(|(_, alone)| !alone).map(|(tier, _)| {
-        let samples = of_steps(&|step| Sample::of(tier_us_per_request(step, &tier)?, None));
+    all.extend(several_tiers(steps.iter().flatten()).into_iter().map(|tier| {
+        let samples = of_steps(&|step| Sample::of(tier.cpu_us_per_request(step)?, None));
         (Figure::CpuPerRequestOf { tier }, samples)
     }));
     all
@@ -133,7 +121,7 @@ fn demand(run: &Run, figure: &Figure, of_step: &Samples) -> Option<Sample> {
     let is_of_figure = |demand: &&Demand| match figure {
         Figure::CpuPerRequest => true,
         Figure::CpuPerRequestOf { tier } => {
-            demand.identity.as_ref().and_then(tier_named).as_ref() == Some(tier)
+            demand.identity.as_ref().and_then(Tier::named).as_ref() == Some(tier)
         }
         _ => false,
     };
@@ -172,32 +160,6 @@ fn mean_response(step: &Step) -> Option<Sample> {
 pub(super) fn step_at(run: &Run, users: Option<u32>) -> Option<&Step> {
     let with = users.and_then(|users| run.steps.iter().find(|step| step.users == users));
     with.or_else(|| run.verdict_step()).filter(|step| step.completed > 0)
-}
-
-/// Every tier of the steps, in the order of their names, and whether it is alone.
-fn tiers<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<(Tier, bool)> {
-    let mut all: Vec<Tier> = steps.flat_map(|step| step.resources.iter().filter_map(tier_of)).collect();
-    all.sort();
-    all.dedup();
-    let alone = all.len() < 2;
-    all.into_iter().map(|tier| (tier, alone)).collect()
-}
-
-/// The tier whose processor time a resource is.
-pub(super) fn tier_of(resource: &Resource) -> Option<Tier> {
-    resource.identity.as_ref().filter(|_| is_tier(resource)).and_then(tier_named)
-}
-
-fn tier_named(identity: &Identity) -> Option<Tier> {
-    let of = identity.processes()?;
-    Some(Tier { name: of.name.clone(), on: of.on.clone() })
-}
-
-fn tier_us_per_request(step: &Step, tier: &Tier) -> Option<f64> {
-    let own = step.resources.iter().filter(|resource| tier_of(resource).as_ref() == Some(tier));
-    let used: Vec<f64> = own.map(|resource| resource.used).collect();
-    let known = !used.is_empty() && step.throughput_per_s > 0.0;
-    known.then(|| used.iter().sum::<f64>() / step.throughput_per_s * 1e6)
 }
 
 /// Every figure of a variant, round by round where rounds are kept.

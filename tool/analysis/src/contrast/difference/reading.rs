@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Aspect, Setting};
-use crate::comparison::{is_sweep, is_tier};
-use crate::contrast::figure::tier_of;
+use crate::comparison::{self, is_sweep, is_tier};
 use crate::run::{
     Cause, Host, HostName, NodeKind, Resource, ResourceKind, Run, ServerHost, Tier, TierMemory,
 };
@@ -146,7 +145,7 @@ fn tiers(run: &Run) -> Setting {
     let mut tiers: Vec<String> = resources
         .iter()
         .filter_map(|resource| {
-            let tier = tier_of(resource)?;
+            let tier = comparison::Tier::of(resource)?;
             let cores = usable(resource.capacity);
             Some([place(&tier.name, &tier.on), cores.to_string()].join("="))
         })
