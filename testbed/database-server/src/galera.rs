@@ -10,7 +10,7 @@ use std::{
 use crate::{
     kind::Kind,
     server::{DatabaseServer, PATIENCE, Ready, free_port},
-    settings::{DatabaseError, Host, Password, Settings},
+    settings::{DatabaseError, Host, Settings},
 };
 
 /// Where packages install Galera: Debian's, and those of other distributions.
@@ -149,8 +149,7 @@ fn io(what: &'static str, source: std::io::Error) -> DatabaseError {
 
 /// Nodes have one password.
 fn with_password(settings: Settings) -> Result<Settings, DatabaseError> {
-    let password = settings.password.clone().map_or_else(Password::random, Ok);
-    let password = password.map_err(|source| io("make a password", source))?;
+    let password = settings.password_or_random().map_err(|source| io("make a password", source))?;
     Ok(Settings { password: Some(password), ..settings })
 }
 

@@ -74,10 +74,7 @@ impl DatabaseServer {
             Some(port) => port,
             None => free_port().map_err(io("find a free port"))?,
         };
-        let password = match settings.password.clone() {
-            Some(password) => password,
-            None => Password::random().map_err(io("make a password"))?,
-        };
+        let password = settings.password_or_random().map_err(io("make a password"))?;
         let (ready, replication, child) = (ANSWERS, RefCell::default(), RefCell::default());
         let server = Self { kind, program, settings, password, port, replication, ready, child, folder };
         server.make_files().map_err(io("prepare a folder"))?;

@@ -51,6 +51,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The password of the user `nstar`: a new one, if none is given.
+    pub(crate) fn password_or_random(&self) -> io::Result<Password> {
+        self.password.clone().map_or_else(Password::random, Ok)
+    }
+
     /// The address at which clients reach the server.
     pub(crate) fn for_clients(&self) -> Ipv4Addr {
         self.host.map_or(Ipv4Addr::LOCALHOST, |host| host.for_clients)

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     kind::{DATA, Kind},
     server::DatabaseServer,
-    settings::{DatabaseError, Host, Password, Settings},
+    settings::{DatabaseError, Host, Settings},
 };
 
 /// The user as which the standby gets the log.
@@ -42,9 +42,7 @@ impl StandbyPair {
     }
 
     fn start_both(hosts: [Option<Host>; 2], mut settings: Settings) -> Result<Self, DatabaseError> {
-        let password = settings.password.take();
-        let password = password.map_or_else(Password::random, Ok);
-        let password = password.map_err(|source| io("make a password", source))?;
+        let password = settings.password_or_random().map_err(|source| io("make a password", source))?;
         settings.password = Some(password.clone());
         let replica = format!("CREATE ROLE {REPLICA} LOGIN REPLICATION PASSWORD '{}'\n", password.text());
         settings.first_statements.push_str(&replica);
